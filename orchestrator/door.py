@@ -6,7 +6,7 @@ confirmed, it counts as the worst case: the provider's own lifetime is what ends
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -119,13 +119,20 @@ class Ran:
     spent: Spent
 
 
+Durable = Callable[[], Awaitable[None]]
+
+
+async def nothing_is_recorded() -> None:
+    """Without a campaign there is no record to wait for."""
+
+
 @dataclass(frozen=True)
 class Door:
     """Opens chambers on one backend, `name`. `control` is a job that must pass wherever the backend is well.
 
     `unsure` has a line for each chamber that we ended ourselves and whose end is not confirmed. `turns` are taken by
     candidates that share this machine; a meeting in relay mode takes one for both sides. `awake` tells whether we were
-    there while a chamber ran.
+    there while a chamber ran. `durable` returns when what was recorded is on disk: no chamber is opened before.
     """
 
     backend: Backend
@@ -135,6 +142,7 @@ class Door:
     turns: Turns = field(default_factory=Turns)
     name: str = "engine"
     awake: Awake = field(default_factory=Awake)
+    durable: Durable = nothing_is_recorded
 
     async def run(
         self,
@@ -147,6 +155,20 @@ class Door:
         """One chamber's life. Raises NotStarted, BrokeOff, TooLarge, and Refused for a job that cannot run at all.
 
         `talk` is for a job in relay mode: it must raise nothing of these itself.
+        """
+        await self.durable()
+        return await self.run_on_record(job, bundle, listener, overseer, talk)
+
+    async def run_on_record(
+        self,
+        job: Job,
+        bundle: Bundle,
+        listener: Listener | None = None,
+        overseer: Overseer | None = None,
+        talk: Talk | None = None,
+    ) -> Ran:
+        """The same for a chamber whose intent is on disk: inside of another's life nobody waits for the ledger, since
+        that one's clock runs meanwhile.
         """
         if job.mode is Mode.RELAY:
             return await self._run(job, bundle, listener, overseer, talk)

@@ -110,7 +110,7 @@ def outcome_of(state: State, ranking: Ranking, usd: int) -> Outcome:
     if start is not None:
         found.append((0, start))
     ended = [it for it in in_order(state, run) if it.role in _ATTEMPTS and it.ending and it.ending.charged]
-    for number, node in enumerate(sorted(ended, key=lambda node: node.ended_at or ""), 1):
+    for number, node in enumerate(sorted(ended, key=lambda node: node.ended_place), 1):
         value = _value(state, node, run, ranking) if node.kept else None
         if value is not None:
             found.append((number, value))

@@ -84,7 +84,7 @@ def goodput(state: State, *, usd: int, elapsed_s: float, run: Run | None = None)
 def iterations(state: State, run: Run) -> dict[str, int]:
     """The nodes of a run that have a verdict, numbered as they ended: what every table calls the iteration."""
     scored = [node for node in in_order(state, run) if node.verdict and node.ended_at]
-    return {node.id: number for number, node in enumerate(sorted(scored, key=lambda node: node.ended_at), 1)}
+    return {node.id: number for number, node in enumerate(sorted(scored, key=lambda node: node.ended_place), 1)}
 
 
 def in_order(state: State, run: Run) -> list[Node]:

@@ -30,7 +30,7 @@ _TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Many records are made and none goes: to look for garbage among them takes a quarter of the time."""
     collects = gc.isenabled()
     gc.disable()
@@ -85,7 +85,7 @@ class State:
         state = cls()
         if not at_once:
             state._records |= {kind: _ReadWhenAsked(_TYPES[kind]) for kind in ("draft", "trial")}
-        with _no_collection():
+        with no_collection():
             for (kind, name), body in rows.items():
                 if kind in _TYPES:
                     late = not at_once and kind in ("draft", "trial")

@@ -20,9 +20,11 @@ from orchestrator.ledger.errors import (
     NewerVersion,
     NotALedger,
     ReadOnly,
+    Replaced,
 )
 from orchestrator.ledger.export import read_head, to_csv, to_jsonl, verify_jsonl, write_head
 from orchestrator.ledger.lock import CampaignLock, Holder, held_by
+from orchestrator.ledger.plain import open_plain
 from orchestrator.ledger.store import Ledger, Request, Snapshot, Where
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "NotALedger",
     "ReadOnly",
     "Record",
+    "Replaced",
     "Request",
     "Snapshot",
     "Stored",
@@ -59,6 +62,7 @@ __all__ = [
     "canonical",
     "check",
     "held_by",
+    "open_plain",
     "read_head",
     "seal",
     "to_csv",

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from orchestrator.ledger.chain import canonical
 from orchestrator.ledger.errors import Corrupt, LedgerError, Missing, translating_os_errors
+from orchestrator.ledger.plain import open_plain
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FORMAT = "blastdoor files 1"
@@ -47,10 +48,13 @@ class Collected:
 
 
 class Artifacts:
-    """Made where it is missing. Safe to use from several threads and processes."""
+    """Made where it is missing. Safe to use from several threads and processes. What is `longest` is the most bytes of
+    one that are read at once, for one who looks at folders of others.
+    """
 
-    def __init__(self, folder: Path, *, deferred: bool = False) -> None:
+    def __init__(self, folder: Path, *, deferred: bool = False, longest: int | None = None) -> None:
         self._folder = folder
+        self._longest = longest
         self._deferred = deferred
         self._pending: set[Path] = set()
         self._settled: set[Path] = set()  # folders that are known to outlive a power cut
@@ -105,7 +109,11 @@ class Artifacts:
         """Raises Missing, and Corrupt for bytes that are not those that were put."""
         path = self._path(digest)
         try:
-            data = path.read_bytes()
+            with open_plain(path) as file:
+                size = os.fstat(file.fileno()).st_size
+                if self._longest is not None and size > self._longest:
+                    raise Corrupt(f"artifact {path} has {size:,} bytes, more than are read at once")
+                data = file.read()
         except FileNotFoundError:
             raise Missing(f"artifact {digest} is not in {self._folder}; it was collected, or never kept") from None
         except OSError as error:
@@ -120,7 +128,7 @@ class Artifacts:
         """
         path = self._path(digest)
         try:
-            with path.open("rb") as file:
+            with open_plain(path) as file:
                 file.seek(start)
                 return file.read(size), os.fstat(file.fileno()).st_size
         except FileNotFoundError:

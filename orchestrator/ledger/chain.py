@@ -17,10 +17,13 @@ _FORMAT = b"blastdoor ledger 1\n"
 
 @dataclass(frozen=True)
 class Entry:
-    """What happened: a kind and a body, which is canonical JSON."""
+    """What happened: a kind and a body, which is canonical JSON. `at` is when, where all that is appended with it did
+    not happen at once.
+    """
 
     kind: str
     body: str
+    at: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,9 @@ def link(head: Head, entries: Sequence[Entry], at: str, epoch: int) -> list[Reco
     records = []
     for entry in entries:
         seq = head.seq + 1
-        sealed = seal(head.hash, seq, at, entry.kind, entry.body, epoch)
-        records.append(Record(seq, at, entry.kind, entry.body, epoch, head.hash, sealed))
+        when = at if entry.at is None else entry.at
+        sealed = seal(head.hash, seq, when, entry.kind, entry.body, epoch)
+        records.append(Record(seq, when, entry.kind, entry.body, epoch, head.hash, sealed))
         head = Head(seq, sealed)
     return records
 

@@ -45,10 +45,6 @@ class Database(Protocol):
     def name(self) -> str:
         """For a person. It never holds a secret."""
 
-    @property
-    def waited_s(self) -> float:
-        """For so long one that was away or late has been waited for; its callers stood still meanwhile."""
-
     def prepare(self) -> None:
         """What must be there before anything can be opened to be filled. Raises LedgerErrors."""
 
@@ -57,6 +53,9 @@ class Database(Protocol):
 
     def settle(self, connection: Connection) -> None:
         """What is set once, for good, outside of any transaction."""
+
+    def finish(self, connection: Connection) -> None:
+        """For the one who worked on it, at the end: what lies in a log beside the ledger goes into the ledger."""
 
     def make_tables(self, connection: Connection) -> None:
         """With all that the database itself refuses, in the transaction of the caller."""
@@ -86,3 +85,6 @@ class Database(Protocol):
     def attempt(self, work: Callable[[], T], *, patient: bool = True) -> T:
         """Do it, with every error as one of ours. `patient` does it again while a connection is lost, within a bound:
         whether an earlier try came through is for the work to find out."""
+
+    def give_up(self) -> None:
+        """From now on nobody is patient, in whatever thread: a person wants an end."""

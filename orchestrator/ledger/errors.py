@@ -5,6 +5,7 @@ LedgerError
 ├─ Exists         something is there already
 ├─ NotALedger     it was not written by us
 ├─ NewerVersion   it was written by a later version of us
+├─ Replaced       it is another one than was looked at
 ├─ Corrupt        it is not what was written
 │  └─ ChainBroken   a record, and what is wrong with it
 ├─ Fenced         another orchestrator took the campaign over
@@ -46,6 +47,10 @@ class NewerVersion(LedgerError):
         super().__init__(
             f"{what} was written by a newer version (schema {found}, this one knows {known}); upgrade blastdoor"
         )
+
+
+class Replaced(LedgerError):
+    """It is another one than was looked at."""
 
 
 class Corrupt(LedgerError):

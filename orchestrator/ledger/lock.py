@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator.ledger.errors import Held, LedgerError, translating_os_errors
+from orchestrator.ledger.plain import open_plain
 
 # The file may be removed and made again by hand between opening and locking it.
 _TRIES = 3
@@ -82,17 +83,13 @@ class CampaignLock:
 def held_by(path: Path) -> Holder | None:
     """Who works on the campaign now; None when nobody does. A holder that is just starting has pid 0."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = open_plain(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise LedgerError(f"{path}: {error.strerror}") from error
-    try:
-        if not _is_locked(file):
-            return None
-    finally:
-        os.close(file)
-    return _holder(path) or UNKNOWN
+    with file:
+        return (introduced(file.read(_TEXT_BYTES)) or UNKNOWN) if _is_locked(file.fileno()) else None
 
 
 _HELD: "weakref.WeakSet[CampaignLock]" = weakref.WeakSet()
@@ -162,7 +159,7 @@ def _introduce(file: int) -> None:
 
 def _holder(path: Path) -> Holder | None:
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             return introduced(file.read(_TEXT_BYTES))
     except OSError:
         return None

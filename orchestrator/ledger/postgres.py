@@ -36,13 +36,11 @@ from orchestrator.ledger.schema import FENCE, LAST, TELL, TOLD, make_tables
 
 T = TypeVar("T")
 
-# How long a database may be away before that is an error. The event loop waits meanwhile, so nothing is proposed or
-# spent; what ran is taken up or voided afterwards, as after any pause.
+# How long a database may be away before that is an error. Nothing is begun meanwhile, for whatever is begun waits until
+# its intent is there; what runs goes on, and what comes of it waits to be written.
 PATIENCE_S = 600.0
 # A campaign that another holds may be held by our own connection that died, until the server notices.
 HELD_S = 10.0
-# Far more than a commit takes: what takes longer was waited for, and every time that the loop took meanwhile is wrong.
-LATE_S = 1.0
 # Who was killed a moment ago is still connected until the server sees it.
 _GRACE_S = 1.0
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
@@ -98,7 +96,7 @@ class Postgres:
         self._key = _lock_key(address.campaign)
         self.database = database_name(address)
         self.name = f"campaign {address.campaign[:8]} in the database {self.database}"
-        self.waited_s = 0.0
+        self._given_up = threading.Event()
         settings = {**_SERVER, "search_path": f"{self._schema},pg_temp"}
         if read_only:
             settings["default_transaction_read_only"] = "on"
@@ -117,6 +115,8 @@ class Postgres:
         return PostgresConnection(driver)
 
     def settle(self, connection: Connection) -> None: ...
+
+    def finish(self, connection: Connection) -> None: ...
 
     def make_tables(self, connection: Connection) -> None:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
@@ -175,22 +175,22 @@ class Postgres:
             except Away as error:
                 line = f"{self.name} cannot be reached ({error}); start it, or mend the setting `ledger`"
                 raise Away(line) from None
-        started = time.monotonic()
         try:
             return self._once(work)
         except (Away, Held):
             return self._again(work)
-        finally:
-            if (took := time.monotonic() - started) > LATE_S:
-                self.waited_s += took
+
+    def give_up(self) -> None:
+        self._given_up.set()
 
     def _again(self, work: Callable[[], T]) -> T:
+        """Once at least, also when it was given up: a connection that broke is no database that is away."""
         started = time.monotonic()
-        with _interruptible() as interrupted:
+        with _heard_by(self._given_up):
             retrying = Retrying(
-                stop=_Enough() | stop_when_event_set(interrupted),
+                stop=_Enough() | stop_when_event_set(self._given_up),
                 wait=wait_exponential(multiplier=0.05, max=1.0),
-                sleep=sleep_using_event(interrupted),
+                sleep=sleep_using_event(self._given_up),
                 retry=retry_if_exception_type((Away, Held)),
                 reraise=True,
             )
@@ -235,17 +235,16 @@ class _Enough(stop_base):
 
 
 @contextmanager
-def _interruptible() -> Iterator[threading.Event]:
+def _heard_by(interrupted: threading.Event) -> Iterator[None]:
     """While we wait, no event loop hears of a signal: it is heard here, and by the loop once more afterwards."""
-    interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield interrupted
+        yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in before:
         signal.signal(number, lambda *_: interrupted.set())
     try:
-        yield interrupted
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)

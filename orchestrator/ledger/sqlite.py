@@ -67,6 +67,14 @@ _STAND = (
 )
 
 
+# Views, tables that are modules, and columns that are computed: we make none.
+_MADE_UP = (
+    "SELECT (SELECT count(*) FROM sqlite_master WHERE type = 'view' OR sql LIKE 'CREATE VIRTUAL%')"
+    " + (SELECT count(*) FROM sqlite_master AS made, pragma_table_xinfo(made.name) AS col"
+    " WHERE made.type = 'table' AND made.sql NOT LIKE 'CREATE VIRTUAL%' AND col.hidden <> 0)"
+)
+
+
 class SqliteConnection:
     """A file that stays open: nothing loses it."""
 
@@ -101,7 +109,6 @@ class Sqlite:
         self._path = path
         self._read_only = read_only
         self.name = str(path)
-        self.waited_s = 0.0
 
     def prepare(self) -> None:
         make_file(self._path)
@@ -112,6 +119,7 @@ class Sqlite:
             raise Missing(f"there is no ledger {self._path}; start a campaign first")
         if not self._path.is_file():
             raise NotALedger(f"{self._path} is not a file; name the ledger itself")
+        _refuse_odd_companions(self._path)
         mode = "rw" if not self._read_only else "ro&immutable=1" if _is_archived(self._path) else "ro"
         driver = sqlite3.connect(
             f"file:{quote(str(self._path.absolute()))}?mode={mode}",
@@ -135,6 +143,10 @@ class Sqlite:
         """Write-ahead logging: readers and the writer do not wait for each other. The file remembers it."""
         connection.execute("PRAGMA journal_mode = WAL")
 
+    def finish(self, connection: Connection) -> None:
+        """SQLite itself does it when the last connection is closed; readers may keep theirs for days."""
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def make_tables(self, connection: Connection) -> None:
         # SQLite's own integers are as long, and only by this name are they the key of the table itself.
         for statement in (*make_tables(long="INTEGER", key="TEXT"), *_TRIGGERS):
@@ -147,7 +159,9 @@ class Sqlite:
         connection.execute("PRAGMA application_id = 0")
 
     def is_ours(self, connection: Connection) -> bool:
-        return connection.execute("PRAGMA application_id") == [(APPLICATION,)]
+        """In a file of somebody else, what looks like a table may be a program that never ends."""
+        is_marked = connection.execute("PRAGMA application_id") == [(APPLICATION,)]
+        return is_marked and connection.execute(_MADE_UP) == [(0,)]
 
     def is_empty(self, connection: Connection) -> bool:
         unmarked = connection.execute("PRAGMA application_id") == [(0,)]
@@ -177,6 +191,16 @@ class Sqlite:
         del patient
         with translating(self._path):
             return work()
+
+    def give_up(self) -> None: ...
+
+
+def _refuse_odd_companions(path: Path) -> None:
+    """One who opens a pipe waits until somebody writes into it."""
+    for end in ("-wal", "-shm", "-journal"):
+        beside = path.with_name(f"{path.name}{end}")
+        if beside.exists() and not beside.is_file():
+            raise NotALedger(f"{beside} is not a file; move it away")
 
 
 def _is_archived(path: Path) -> bool:

@@ -1,13 +1,15 @@
 """The ledger: events and what they add up to, written together, on disk for good before anyone is told.
 
-It is called straight from the event loop: a commit takes well under a millisecond in a file and a few in a database
-nearby, and its cost depends on what is appended and not on what is there. Any number of processes may read; one
-orchestrator at a time writes, which the epoch proves and the database enforces.
+What a commit costs depends on what is appended and not on what is there; it waits for the disk, so a campaign leaves it
+to a thread (`writer.py`). Any number of processes may read; one orchestrator at a time writes, which the epoch proves
+and the database enforces.
 """
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,7 +17,17 @@ from orchestrator.ledger import schema
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Entry, Head, Record, Verified, link, verify
 from orchestrator.ledger.database import Connection, Database
-from orchestrator.ledger.errors import Corrupt, Exists, Fenced, LedgerError, Missing, NewerVersion, NotALedger, ReadOnly
+from orchestrator.ledger.errors import (
+    Corrupt,
+    Exists,
+    Fenced,
+    LedgerError,
+    Missing,
+    NewerVersion,
+    NotALedger,
+    ReadOnly,
+    Replaced,
+)
 from orchestrator.ledger.lock import Holder, in_use
 from orchestrator.ledger.pool import Pool
 from orchestrator.ledger.sqlite import Sqlite
@@ -53,12 +65,15 @@ class Ledger:
     is lost by that and nothing is done twice.
     """
 
-    def __init__(self, where: Where, database: Database, pool: Pool, *, read_only: bool) -> None:
+    def __init__(
+        self, where: Where, database: Database, pool: Pool, *, read_only: bool, waits_to_read: bool = True
+    ) -> None:
         self.where = where
         self.epoch: int | None = None
         self._head: Head | None = None
         self._database = database
         self._read_only = read_only
+        self._waits_to_read = waits_to_read
         self._pool = pool
         self._connection: Connection | None = None
         self._holding = False
@@ -94,8 +109,10 @@ class Ledger:
         return cls(where, database, pool, read_only=False)
 
     @classmethod
-    def open(cls, where: Where, *, read_only: bool = False) -> "Ledger":
-        """Raises Missing, NotALedger, NewerVersion, Corrupt, Away."""
+    def open(cls, where: Where, *, read_only: bool = False, waits_to_read: bool = True) -> "Ledger":
+        """Raises Missing, NotALedger, NewerVersion, Corrupt, Away. One who looks again anyway need not wait for a
+        database that went away.
+        """
         database = _database(where, read_only=read_only)
         pool = Pool(database)
 
@@ -108,7 +125,7 @@ class Ledger:
         except BaseException:
             pool.close()
             raise
-        return cls(where, database, pool, read_only=read_only)
+        return cls(where, database, pool, read_only=read_only, waits_to_read=waits_to_read)
 
     def hold(self) -> None:
         """Be the only one at work on the campaign until `close`, on whatever machine others are. Raises Held.
@@ -130,6 +147,10 @@ class Ledger:
 
     def close(self) -> None:
         with self._turn:
+            if self._connection and self.epoch is not None:
+                # A full disk, or one who reads for long: nothing is lost by it.
+                with suppress(LedgerError):
+                    self._database.attempt(partial(self._database.finish, self._connection), patient=False)
             if self._connection and self._holding:
                 self._database.unlock(self._connection)
             self._drop()
@@ -234,21 +255,26 @@ class Ledger:
         """Rows and head of one moment, whatever the writer does meanwhile."""
         return self._read(lambda connection: Snapshot(_head(connection), _rows(connection, None)))
 
-    @property
-    def waited_s(self) -> float:
-        """For so long a database that was away or late has been waited for; its callers stood still meanwhile."""
-        return self._database.waited_s
+    def give_up(self) -> None:
+        """For any thread: wait no longer for a database that is away, now and later. What waits for it raises Away."""
+        self._database.give_up()
 
     def head(self) -> Head:
         return self._read(_head)
+
+    def has(self, head: Head) -> bool:
+        """Whether this record is in it, at its place."""
+        return self._read(lambda connection: _has(connection, head))
 
     def holder(self) -> tuple[int, str]:
         """The current epoch, and who seized the ledger for it."""
         ((epoch, holder),) = self._read(_all(schema.FENCE))
         return epoch, holder
 
-    def ask(self, kind: str, body: str, at: str) -> int:
-        """Leave a request for the orchestrator at work; needs no epoch."""
+    def ask(self, kind: str, body: str, at: str, of: Head | None = None) -> int:
+        """Leave a request for the orchestrator at work; needs no epoch. Raises Replaced where `of` is no record of
+        this ledger: what was asked was meant for another.
+        """
         seen: int | None = None
         request = {"at": at, "kind": kind, "body": body}
 
@@ -259,6 +285,8 @@ class Ledger:
                 ((known,),) = connection.execute(schema.ASKED, after=seen, **request)
                 if known is not None:
                     return int(known)  # an earlier try was committed, only its answer was lost
+            if of is not None and not _has(connection, of):
+                raise Replaced(f"{self._database.name} is another campaign than the one that this was asked of")
             seen = _last_request(connection)
             connection.execute(schema.ASK, id=seen + 1, **request)
             return seen + 1
@@ -340,7 +368,7 @@ class Ledger:
             with self._pool.lent() as connection, connection.transaction():
                 return work(connection)
 
-        return self._database.attempt(transact)
+        return self._database.attempt(transact, patient=self._waits_to_read)
 
 
 def _database(where: Where, *, read_only: bool) -> Database:
@@ -364,6 +392,11 @@ def _last_request(connection: Connection) -> int:
 def _head(connection: Connection) -> Head:
     last = connection.execute(schema.LAST)
     return Head(*last[0]) if last else START
+
+
+def _has(connection: Connection, head: Head) -> bool:
+    statement, _ = schema.page(None)
+    return [Record(*row).hash for row in connection.execute(statement, after=head.seq - 1, size=1)] == [head.hash]
 
 
 def _rows(connection: Connection, kind: str | None) -> Rows:

@@ -69,19 +69,19 @@ class Attempt:
 
     async def _to_an_ending(self) -> str | None:
         """Nothing where it goes on with what was saved of a stall; else why the proposer has nothing more, or empty."""
-        slept = self._bench.door.awake.slept
+        missed = self._bench.door.awake.missed
         try:
             while not isinstance(step := self._next(), End):
-                slept = self._bench.door.awake.slept
+                missed = self._bench.door.awake.missed
                 await self._take(step)
             self._end(step)
         except Free as free:
-            return await self._freed(free, slept)
+            return await self._freed(free, missed)
         except Refusal as refusal:
             # Read once more, or compared, it came to more than a change may cost.
             self._end(End(Ending.INVALID, False, f"the change is refused: {refusal}"))
         except Unanswered as error:
-            if late := self._bench.door.awake.slept - slept:
+            if late := self._bench.door.awake.missed - missed:
                 self._interrupted(_stood_still(late))
             else:
                 self._end(End(Ending.INVALID, False, str(error), drawn=error.drawn))
@@ -149,6 +149,8 @@ class Attempt:
         Its files are made of what was proposed, unless they are given.
         """
         bench, node = self._bench, self._node
+        # A branch is for good: what it is made of must not be taken back by a crash and come to be something else.
+        await bench.book.durable()
         with bench.shelf.storing():
             made = await offload(_make_candidate, bench, node, draft, why, tree)
             promoted = e.Promoted(
@@ -162,7 +164,7 @@ class Attempt:
             )
             # What a trial of the baseline says is kept with its draft, like that of any other.
             itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=made.tree)
-            bench.book.note(*([itself] if made.draft == 0 else []), promoted)
+            bench.book.record(*([itself] if made.draft == 0 else []), promoted)
 
     def _end(self, step: End) -> None:
         bench, node = self._bench, self._node
@@ -181,7 +183,7 @@ class Attempt:
         if node.role is Role.BASELINE and step.ending is not Ending.SCORED:
             raise BaselineFailed(f"the baseline ended as {step.ending}: {step.why}", bench.complaints.get(node.id, ""))
 
-    async def _freed(self, free: Free, slept: float) -> str | None:
+    async def _freed(self, free: Free, missed: float) -> str | None:
         """What follows a free ending; None where the attempt goes on after all."""
         if free.denied:
             # Trying again would burn retries and money: it waits for a resume, and the campaign ends.
@@ -189,7 +191,7 @@ class Attempt:
             raise Unusable(str(free)) from free
         if free.ending is Ending.INTERRUPTED:
             self._interrupted(str(free))
-        elif late := self._bench.door.awake.slept - slept:
+        elif late := self._bench.door.awake.missed - missed:
             self._interrupted(_stood_still(late))
         else:
             fate = await self._fate(free)
@@ -210,7 +212,7 @@ class Attempt:
 
     def _interrupted(self, why: str) -> None:
         """Nobody was there to hear it, so what it seemed to do says nothing: it is run again, and not charged."""
-        interrupt(self._bench, self._name, why=why, slept_s=round(self._bench.door.awake.slept, 3))
+        interrupt(self._bench, self._name, why=why, slept_s=round(self._bench.door.awake.missed, 3))
 
     async def _fate(self, free: Free) -> "_Fate":
         """Nobody is set aside for what a provider did: its failures do not count against the attempt, unless others get

@@ -1,96 +1,224 @@
-"""Every event goes through here: folded into state and accounts, and written with the rows that it changed."""
+"""Every event goes through here: folded into state and accounts at once, and written in the order of the folds.
+
+Memory is ahead of the disk by what waits to be written, and nothing else is: whatever reaches the outside (a chamber,
+a model, a rented machine, a branch, a removal, an answer) waits for `durable` first. So a process that dies has done
+nothing that its ledger does not account for.
+"""
 
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from typing import NamedTuple
 
 from orchestrator.budget import BOOKS, Account, Accounts, Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.folding import fold
 from orchestrator.domain.state import State
-from orchestrator.ledger import Artifacts, Entry, Ledger, canonical
+from orchestrator.ledger import Artifacts, Entry, Ledger, LedgerError, Request, canonical
+from orchestrator.ledger.writer import Writer  # who only reads starts no thread, nor loads what threads need
 from orchestrator.units import stamp, utc_now
 
+# Told of an event and of its time.
 Observer = Callable[[e.Event, str], None]
 
 
+class _Folded(NamedTuple):
+    event: e.Event
+    at: str
+    body: str
+
+
 class Book:
-    """The campaign in memory and on disk, always the same: what could not be written ends the session."""
+    """The campaign in memory, and on disk as far as it is written; what could not be written ends the session.
+
+    `listeners` are parts of the campaign itself, told of an event as soon as it is folded. `observers` are all others:
+    they are told of no event that a crash could still take back. `state` and `accounts` may be further by then: a
+    figure that an observer takes from there may be ahead of the disk.
+    """
 
     def __init__(self, ledger: Ledger, artifacts: Artifacts, clock: Callable[[], datetime] = utc_now) -> None:
         rows = ledger.snapshot().rows
         self.ledger = ledger
-        self._artifacts = artifacts
         self.state = State.from_rows(rows)
         self.accounts = Accounts.from_ledger(rows)
+        self.listeners: list[Observer] = []
         self.observers: list[Observer] = []
+        self._writer = Writer(ledger, artifacts)
         self._clock = clock
-        self._noted: list[e.Event] = []
-        self._at = ""
+        self._waiting: list[_Folded] = []  # folded, and not with the writer yet
+        self._writing: Future[None] | None = None
+        self._turn: asyncio.Handle | None = None  # in which the writer gets what waits
+        self._folded = self._written = 0  # how many events
+        self._awaited: dict[asyncio.Future[None], int] = {}  # by whom, and which number of them
         self._booked = False
         self._failure: BaseException | None = None
-        self._writing: asyncio.Handle | None = None  # of what is noted
+        self._of_observer: BaseException | None = None
         self._change = asyncio.Event()
 
     @property
     def is_broken(self) -> bool:
-        """Whether something could not be written; then memory is ahead of the disk, and the session must end."""
+        """Whether something could not be written; then memory is ahead of the disk for good: the session must end."""
         return self._failure is not None
+
+    @property
+    def late_s(self) -> float:
+        """For so long nothing could be begun, since the ledger took its time."""
+        return self._writer.late_s
 
     def now(self) -> datetime:
         return self._clock()
 
-    def note(self, *events: e.Event) -> None:
-        """Fold events in, to be written with the next ones that are recorded: one transaction instead of two.
-
-        For what is followed by another record at once. Where something is awaited first, they are written in the
-        loop's next turn. A crash before they are written is a crash before they happened.
-        """
-        self._fold(events)
-        if self._writing is None:
-            self._writing = asyncio.get_running_loop().call_soon(self._write_noted)
-
-    def _fold(self, events: Sequence[e.Event]) -> None:
-        with self._or_broken():
-            if not self._noted:
-                # One time for all that is written together: folding the ledger again must give the same.
-                self._at = stamp(self._clock())
-            for event in events:
-                self._booked |= book(self.accounts, event)
-                fold(self.state, event, self._at)
-                self._noted.append(event)
-
-    def _write_noted(self) -> None:
-        """Nobody waits here to be told what went wrong: the next one that records is."""
-        try:
-            self.record()
-        except BaseException:
-            if not self.is_broken:
-                raise
-
     def record(self, *events: e.Event) -> None:
-        """All of them, and what was noted before, or none. Raises what the ledger raises, and from then on the same."""
-        if self._writing:
-            self._writing.cancel()
-            self._writing = None
-        self._fold(events)
+        """Fold them in, and have them written: all of them or none, after all that was recorded before.
+
+        What is recorded in one turn of the loop, or while the disk is busy, is one transaction. Where no loop runs, it
+        is on disk when this returns. Raises what the ledger raised, from then on every time.
+        """
+        if not events:
+            return
+        folded = self._fold(events)
+        try:
+            for event, at, _ in folded:
+                for listener in self.listeners:
+                    listener(event, at)
+        finally:  # folded is folded: it is written whatever a listener makes of it
+            self._change.set()
+            self._change = asyncio.Event()
+            self._have_written()
+
+    async def durable(self) -> None:
+        """Until all that is recorded by now is on disk for good. Raises what the ledger raised where it cannot be."""
+        if self._failure:
+            raise self._failure
+        if self._written == self._folded:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited[waiter] = self._folded
+        try:
+            await waiter
+        finally:
+            del self._awaited[waiter]
+
+    def check(self) -> None:
+        """Raises what the ledger raised; and once, what an observer did."""
+        if self._failure:
+            raise self._failure
+        fault, self._of_observer = self._of_observer, None
+        if fault:
+            raise fault
+
+    async def requests(self) -> list[Request]:
+        """Those that were not taken yet. A ledger that cannot be read any more is not written any more either."""
+        try:
+            return await asyncio.wrap_future(self._writer.requests(self.state.campaign.request))
+        except LedgerError as failure:
+            self._break(failure)
+            raise
+
+    def hurry(self) -> None:
+        """A person wants an end: a database that is away is not waited for any longer."""
+        self._writer.give_up()
+
+    async def close(self) -> None:
+        """When all that can be written is written. Nothing can be recorded after it."""
+        try:
+            if not self.is_broken:
+                await self.durable()
+        finally:
+            self.hurry()
+            self._writer.close()
+
+    async def changed(self) -> None:
+        """Until something more is recorded."""
+        await self._change.wait()
+
+    def _fold(self, events: Sequence[e.Event]) -> list[_Folded]:
         with self._or_broken():
-            rows: dict[tuple[str, str], str | None] = {key: self.state.row(key) for key in self.state.touched}
-            if self._booked:
-                rows[BOOKS] = json.dumps(self.accounts.as_rows())
-            # An event must never speak of bytes that a power cut can still take.
-            self._artifacts.sync()
-            written, self._noted, self._booked = self._noted, [], False
-            entries = [Entry(it.kind, canonical(it.model_dump(mode="json"))) for it in written]
-            self.ledger.append(entries, rows, self._at)
-            self.state.touched.clear()
-        self._change.set()
-        self._change = asyncio.Event()
-        for event in written:
-            for observer in self.observers:
-                observer(event, self._at)
+            at = stamp(self._clock())
+            folded = []
+            for event in map(self._numbered, events):
+                self._booked |= book(self.accounts, event)
+                fold(self.state, event, at)
+                folded.append(_Folded(event, at, canonical(event.model_dump(mode="json"))))
+            self._waiting += folded
+            self._folded += len(folded)
+            return folded
+
+    def _numbered(self, event: e.Event) -> e.Event:
+        if not isinstance(event, e.AttemptEnded):
+            return event
+        return event.model_copy(update={"order": self.state.campaign.endings + 1})
+
+    def _have_written(self) -> None:
+        if not self._waiting:  # a listener recorded something, and ours went with it
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._write_here()
+            return
+        if self._turn is None and self._writing is None:
+            self._turn = loop.call_soon(self._hand_over, loop)
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        """All that waits goes to the writer, in one go."""
+        self._turn = None
+        if self._failure or self._writing or not self._waiting:
+            return
+        batch = self._waiting
+        # Nobody is here to be told what is wrong: those who wait are, and the next one that records.
+        with suppress(BaseException), self._or_broken():
+            self._begin_writing().add_done_callback(
+                lambda work: loop.call_soon_threadsafe(self._finish_writing, work, batch, loop)
+            )
+
+    def _write_here(self) -> None:
+        """Where no loop runs: the writer is waited for."""
+        batch = self._waiting
+        with self._or_broken():
+            work = self._begin_writing()
+        self._finish_writing(work, batch, None)
+        self.check()
+
+    def _begin_writing(self) -> "Future[None]":
+        """With the rows as they are now: earlier versions of a row, which nobody will read, are never written."""
+        with_books = {BOOKS: json.dumps(self.accounts.as_rows())} if self._booked else {}
+        rows = {**{key: self.state.row(key) for key in self.state.touched}, **with_books}
+        batch, self._waiting, self._booked = self._waiting, [], False
+        self.state.touched.clear()
+        entries = [Entry(event.kind, body, at) for event, at, body in batch]
+        self._writing = self._writer.append(entries, rows, batch[-1].at)
+        return self._writing
+
+    def _finish_writing(
+        self, work: "Future[None]", batch: list[_Folded], loop: asyncio.AbstractEventLoop | None
+    ) -> None:
+        failure = work.exception()
+        self._writing = None
+        if failure:
+            self._break(failure)
+            return
+        self._written += len(batch)
+        try:
+            for event, at, _ in batch:
+                for observer in self.observers:
+                    observer(event, at)
+        except BaseException as fault:  # noqa: BLE001  nobody is here to be told: the campaign looks for it
+            self._of_observer = fault
+        for waiter, number in self._awaited.items():
+            if number <= self._written and not waiter.done():
+                waiter.set_result(None)
+        if loop:
+            self._hand_over(loop)
+
+    def _break(self, failure: BaseException) -> None:
+        self._failure = self._failure or failure
+        for waiter in self._awaited:
+            if not waiter.done():
+                waiter.set_exception(failure)
 
     @contextmanager
     def _or_broken(self) -> Iterator[None]:
@@ -100,12 +228,8 @@ class Book:
         try:
             yield
         except BaseException as failure:
-            self._failure = failure
+            self._break(failure)
             raise
-
-    async def changed(self) -> None:
-        """Until something more is recorded."""
-        await self._change.wait()
 
 
 def book(accounts: Accounts, event: e.Event) -> bool:

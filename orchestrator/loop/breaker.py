@@ -157,7 +157,7 @@ class CampaignBreaker:
         """With the session: one that finds the breaker open in the ledger probes first."""
         self.pure.stalls = max(2, (width + 1) // 2)
         self._ask_at = dict.fromkeys(self._questions, self.clock() + QUIET_S)
-        self._book.observers.append(self._hear)
+        self._book.listeners.append(self._hear)
         if known := set(self._book.state.campaign.away_from) & self._probes.keys():
             self._why = self._book.state.campaign.away
             self.pure.reopen(known, self.clock())

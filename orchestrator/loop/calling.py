@@ -57,7 +57,7 @@ class CallingDoor(Door):
             return await super().run(job, bundle, listener, overseer, talk)
         calling = _Calling(self, job, await offload(self.members))
         async with self.turn(job):
-            slept, waited = self.awake.slept, self.awake.waited()
+            slept = self.awake.slept
             try:
                 relayed = job.model_copy(update={"mode": Mode.RELAY})
                 ran = await super().run(relayed, bundle, listener, overseer, calling.hold)
@@ -67,7 +67,7 @@ class CallingDoor(Door):
                 raise
             finally:
                 await calling.close()
-            gone_s = max(self.awake.slept - slept, self.awake.waited() - waited)
+            gone_s = self.awake.slept - slept
         spent = ran.spent + calling.spent
         if calling.trouble:
             calling.trouble.spent += spent
@@ -77,7 +77,8 @@ class CallingDoor(Door):
         return Ran(calling.outcome(ran.outcome), spent)
 
     async def run_member(self, seat: MemberSeat, talk: Talk) -> Ran:
-        return await super().run(seat.job, seat.bundle, talk=talk)
+        """Its combination's intent is for all of them."""
+        return await self.run_on_record(seat.job, seat.bundle, talk=talk)
 
 
 class _Late(Exception):

@@ -76,7 +76,7 @@ class Campaign:
         self._bench = bench
         self._bound = FreeBound.of(bench)
         self._awake = bench.door.awake
-        self._slept = 0.0
+        self._missed = 0.0
         self._evolving = evolving
         self._width = width or bench.state.run.width
         self._stop = stop
@@ -98,6 +98,7 @@ class Campaign:
         self._asked_to_stop = self._asked_to_stop or why
         if not self._heard.done():
             self._heard.set_result(None)
+        self._bench.book.hurry()
 
     def minimise(self, winner: str) -> None:
         """Take a node apart in this session, and do nothing else."""
@@ -117,7 +118,7 @@ class Campaign:
             errors = await self._end_all()
         except (Unusable, Refused, Unavailable, BaselineFailed, PluginFailed, PoolFailed) as refused:
             await self._end_all()
-            self._stopped(str(refused))
+            await self._stopped(str(refused))
             raise
         except BaseException:
             try:
@@ -128,7 +129,7 @@ class Campaign:
         if errors:
             raise errors[0]
         gave_up = reason == self._bound.reached(self._bench.state.campaign)
-        self._stopped(reason, gave_up=gave_up)
+        await self._stopped(reason, gave_up=gave_up)
         state = self._bench.state
         champion, root = state.champion(), state.nodes.get(state.run.root)
         best, baseline = (headline(state, it, state.run.cohort) if it else None for it in (champion, root))
@@ -161,14 +162,22 @@ class Campaign:
             await asyncio.wait({work})
         return None
 
-    def _stopped(self, reason: str, *, gave_up: bool = False) -> None:
+    async def _stopped(self, reason: str, *, gave_up: bool = False) -> None:
         self._bench.book.record(e.CampaignStopped(reason=reason, gave_up=gave_up), e.SessionEnded(why=reason))
+        await self._bench.book.durable()
+        self._bench.book.check()
 
     async def _loop(self) -> str:
         breaker = self._bench.breaker
         while True:
+            self._bench.book.check()
             self._take_stock()
-            self._inbox.take()
+            asked = await self._bench.book.requests()
+            # What ended while they were read: an answer, or a free place, must not be about something that is over; and
+            # what was asked when it ended goes before what follows it.
+            while self._finish_what_ended():
+                asked = await self._bench.book.requests()
+            self._inbox.answer(asked)
             reason = self._asked_to_stop or self._deadline.reason(self._scheduler.progress())
             if reason := reason or self._bound.reached(self._bench.state.campaign):
                 return reason
@@ -206,8 +215,8 @@ class Campaign:
 
     def _take_stock(self) -> None:
         """After a standstill. What died meanwhile is found by its attempt; the time counts for nobody."""
-        if late := self._awake.slept - self._slept:
-            self._slept += late
+        if late := self._awake.missed - self._missed:
+            self._missed += late
             self._bench.book.record(e.StoodStill(seconds=round(late, 3)))
 
     def _lose_patience(self) -> None:
@@ -231,12 +240,19 @@ class Campaign:
 
     async def _wait(self) -> None:
         await self._first_of(*self._running)
-        for task in [task for task in self._running if task.done()]:
+        self._finish_what_ended()
+
+    def _finish_what_ended(self) -> bool:
+        """Whether something had."""
+        ended = [task for task in self._running if task.done()]
+        for task in ended:
             self._finish(task)
+        return bool(ended)
 
     async def _first_of(self, *tasks: "asyncio.Task[Any]") -> None:
         """Until one of them ends, a stop is asked for, or it is time to look around."""
         await asyncio.wait((self._heard, *tasks), timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
+        self._bench.book.check()
 
     def _finish(self, task: "asyncio.Task[str | None]") -> None:
         node = self._running.pop(task)

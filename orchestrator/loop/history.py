@@ -101,7 +101,7 @@ class History:
             for draft in state.drafts(node.id) if was_or_will_be_run(node) else ():
                 self._propose(node.id, draft)
         mine = [node for node in nodes if node.role is self._role and node.phase is Phase.ENDED]
-        for node in sorted(mine, key=lambda node: (node.ended_at, node.number)):
+        for node in sorted(mine, key=lambda node: (node.ended_place, node.number)):
             self._end(node)
 
     def _propose(self, node: str, draft: Draft | e.Proposed) -> None:

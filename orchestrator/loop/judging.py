@@ -35,7 +35,7 @@ async def judge_trial(bench: Workbench, name: str) -> None:
         spent = await _check_on_baseline(bench, trial, judging, spent)
     with bench.shelf.storing():
         traces = await offload_disk(bench.artifacts.keep_files, judgement.traces) if judgement.traces else None
-        bench.book.note(
+        bench.book.record(
             e.JudgingEnded(
                 trial=name,
                 judging=judging,

@@ -32,7 +32,7 @@ class MetricsFile:
         self._measured: set[str] = set()
         self._is_whole = False
         self._make_lines()
-        self._write_anew()
+        self._rewrite()
 
     def on_event(self, event: e.Event, _: str) -> None:
         if isinstance(event, e.JudgingEnded):
@@ -57,7 +57,7 @@ class MetricsFile:
         elif node.verdict:
             self._lines[node.id] = self._line(len(self._lines) + 1, node)
         if measured or not self._is_whole:
-            self._write_anew()
+            self._rewrite()
         elif node.verdict:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(self._lines[node.id])
@@ -66,7 +66,7 @@ class MetricsFile:
         found = iterations(self._state, self._state.run)
         self._lines = {name: self._line(number, self._state.nodes[name]) for name, number in found.items()}
 
-    def _write_anew(self) -> None:
+    def _rewrite(self) -> None:
         head = metrics_csv.header_line(self._ranking.metrics, noisy=self._state.run.noisy)
         beside = self._path.with_name(f"{self._path.name}.new")
         beside.write_text("".join([head, *self._lines.values()]), encoding="utf-8")

@@ -122,7 +122,7 @@ class Watched:
         self._deadline = deadline
         self.called = False
 
-    def intended(self, call: Call) -> None:
+    async def intended(self, call: Call) -> None:
         self.called = True
         if call.role is ModelRole.USER:
             self._models.grants.asked(call.worst)
@@ -136,6 +136,7 @@ class Watched:
                 configuration=self._models.configuration,
             )
         )
+        await self._models.book.durable()
 
     def heard(self, signal: Signal) -> None:
         self._watch.hear(signal)

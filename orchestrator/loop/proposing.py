@@ -179,6 +179,7 @@ class Proposing:
         brief = self._brief(node, tree, again, point)
         if node.role is Role.SEARCH and bench.state.run.profile:
             brief = replace(brief, profile=await offload_disk(bench.profile), hot=bench.is_hot)
+        await bench.book.durable()  # a proposer may ask whom it likes
         try:
             async with asyncio.timeout(bench.propose_s):
                 if bench.models is None or node.role is not Role.SEARCH or self._asks_nobody(node):

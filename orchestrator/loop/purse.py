@@ -5,6 +5,7 @@ thing exists; its end and what it cost are one transaction. What stands must not
 nothing is made unless a whole attempt still fits beside it.
 """
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
@@ -28,7 +29,19 @@ class CampaignPurse:
         self._closed = False
         self._warned = False
 
-    def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+    async def reserve(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+        if not self.set_aside(name, worst_usd, usd_per_second):
+            return False
+        try:
+            await self._book.durable()
+        except asyncio.CancelledError:
+            self.settle(name, 0.0)  # nothing was made
+            raise
+        # What the end of the session has booked meanwhile must not be made.
+        return not self._closed and name in self._book.state.standing
+
+    def set_aside(self, name: str, worst_usd: float, usd_per_second: float | None = None) -> bool:
+        """Recorded, and not on disk yet."""
         book, worst = self._book, Spent(microdollars=micro_dollars(worst_usd))
         if self._closed or name in book.state.standing:
             return False

@@ -90,9 +90,9 @@ async def relayed(
     judge = Seat(parts.judge.door, job, bundle_of(parts.judge.files), parts.task.judge.limits.wall)
     async with parts.door.turn(own):
         awake = parts.door.awake
-        slept, waited = awake.slept, awake.waited()
+        slept = awake.slept
         met = await meet(candidate, judge, listener, tape, profiled=profiled_s is not None)
-        met.slept_s = max(awake.slept - slept, awake.waited() - waited)
+        met.slept_s = awake.slept - slept
     for part in (met.judge, met.candidate):
         if isinstance(part.error, Refused):
             raise part.error
@@ -237,7 +237,7 @@ class _Over:
                 spent=self._judge_spent,
                 calibration=self._met.calibration,
             )
-            self._bench.book.note(self._trial_ended(None, ""), judged)
+            self._bench.book.record(self._trial_ended(None, ""), judged)
 
     def _trial_ended(self, ending: Ending | None, reason: str) -> e.TrialEnded:
         outcome = self._met.candidate.outcome

@@ -1,13 +1,14 @@
 """What another terminal asks for. Requests wait in the ledger's inbox; only the running orchestrator acts on them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Guard, Node, Phase
+from orchestrator.ledger import Request
 from orchestrator.loop.playbooks import Playbooks
 from orchestrator.loop.steering import unfit, unheard
 from orchestrator.loop.workbench import Workbench
@@ -28,9 +29,9 @@ class Inbox:
     def playbooks(self) -> Playbooks | None:
         return self.bench.playbooks
 
-    def take(self) -> None:
-        """Answer every request that is new, each in a transaction with what it changes."""
-        for request in self.bench.book.ledger.requests(after=self.bench.state.campaign.request):
+    def answer(self, requests: Sequence[Request]) -> None:
+        """Each in a transaction with what it changes."""
+        for request in requests:
             by = ""
             try:
                 body = _object(request.body)

@@ -48,12 +48,14 @@ class Shelf:
         trials = list(state.trials.values())
         for trial in await offload_disk(self._measured, trials):
             self._add(trial)
-        ended = sorted((node for node in state.nodes.values() if _is_discarded(node)), key=lambda node: node.ended_at)
+        ended = sorted(
+            (node for node in state.nodes.values() if _is_discarded(node)), key=lambda node: node.ended_place
+        )
         self._discarded = dict.fromkeys(node.id for node in ended)
         gone = {name for trial in trials if trial.let_go for name in _lists(trial)}
         self._left = await offload_disk(self._artifacts.those_there, gone)
         await self.close()
-        self._book.observers.append(self._on_event)
+        self._book.listeners.append(self._on_event)
 
     def keep_all(self) -> None:
         """For a campaign that nobody keeps."""
@@ -123,7 +125,6 @@ class Shelf:
         names = {name for trial in trials for name in _lists(trial)}
         for trial in trials:
             self._drop(trial)
-        # In this order: a byte is removed only after the ledger has said so.
         self._book.record(e.OutputsLetGo(trials=tuple(it.id for it in trials), bytes=before - self.kept_bytes))
         for node in {trial.node for trial in trials}:
             # One of its trials may have left what another node needs now, and not for ever.
@@ -134,6 +135,7 @@ class Shelf:
 
     async def _remove(self, names: set[str], until: float) -> set[str]:
         """Those that could not be removed yet. They may be too much for the disk; they are nobody's attempt."""
+        await self._book.durable()  # a byte is removed only after the ledger has said so
         try:
             return await offload_disk(_removed, self._artifacts, names, self._book.state.records(), until)
         except LedgerError as error:

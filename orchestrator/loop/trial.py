@@ -53,7 +53,7 @@ async def run_alone(bench: Workbench, intent: e.TrialIntended, tree: Tree) -> No
         bench.book.record(e.TrialEnded(trial=trial, ending=Ending.INVALID, reason=str(error), spent=error.spent))
     else:
         with bench.shelf.storing():
-            bench.book.note(await _ended(bench, trial, mode, ran, hearing))
+            bench.book.record(await _ended(bench, trial, mode, ran, hearing))
     finally:
         log.close()
     ended = bench.state.trials[trial]

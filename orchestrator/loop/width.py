@@ -25,22 +25,25 @@ def shape(
     saturates: Collection[str] | None,
     ceiling: int,
     wall_s: float,
+    timed: bool = False,
 ) -> Shape:
     """`ceiling` is what the backend can hold at once, `wall_s` the longest that one trial may take.
 
-    `saturates` is what one run fills up; None when nobody said.
+    `saturates` is what one run fills up; None when nobody said. `timed`: a metric is a measured time.
     """
-    wide, why = _width(width, serial, saturates, ceiling)
+    wide, why = _width(width, serial, saturates, ceiling, timed)
     deep, how = _depth(depth, branching, wall_s)
     return Shape(wide, deep, f"width {wide} ({why}), depth {deep} ({how})")
 
 
-def side_by_side(width: int | None, saturates: Collection[str] | None, ceiling: int) -> int:
+def side_by_side(width: int | None, saturates: Collection[str] | None, ceiling: int, *, timed: bool) -> int:
     """How many trials at a time, where no proposer says that they come one after the other."""
-    return _width(width, False, saturates, ceiling)[0]
+    return _width(width, False, saturates, ceiling, timed)[0]
 
 
-def _width(width: int | None, serial: bool, saturates: Collection[str] | None, ceiling: int) -> tuple[int, str]:
+def _width(
+    width: int | None, serial: bool, saturates: Collection[str] | None, ceiling: int, timed: bool
+) -> tuple[int, str]:
     if width is not None:
         return width, "as you said"
     if serial:
@@ -48,6 +51,8 @@ def _width(width: int | None, serial: bool, saturates: Collection[str] | None, c
     held = [name for name in EXCLUSIVE if saturates and name in saturates]
     if held:
         return 1, f"one run fills the {held[0]}"
+    if saturates is None and timed:
+        return 1, "times are taken one at a time"
     if saturates is None:
         wide = max(1, min(LIGHT, ceiling))
         return wide, f"nothing known to be filled by one run; the backend holds {ceiling}"

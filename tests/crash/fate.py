@@ -13,14 +13,17 @@ from typing import Any
 from orchestrator.door import Door
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, Ledger
+from orchestrator.loop.book import Book
 from sandbox.session import Session
 
 _EFFECTS: tuple[tuple[type[Any], str], ...] = (
     (Ledger, "seize"),
     (Ledger, "append"),
+    (Book, "record"),  # folded, and not on disk
+    (Book, "durable"),  # an effect is asked for, and not begun; then all is on disk, and it is still not begun
     (Door, "_open"),
     (Session, "_expect"),  # the bundle is delivered and runs; then it has run, and its outputs are still inside
-    (Door, "run"),
+    (Door, "run_on_record"),
     (Candidates, "write"),
     (Artifacts, "put"),
     (Artifacts, "keep"),
@@ -29,6 +32,9 @@ _EFFECTS: tuple[tuple[type[Any], str], ...] = (
     (Artifacts, "_is_gone"),
     (Artifacts, "sync"),
 )
+
+_OF_EVENTS = ("Ledger.append", "Book.record")
+_FOLDED = ("promoted", "trial intended", "judging ended", "attempt ended")
 
 
 class Fate:
@@ -53,7 +59,7 @@ class Fate:
 
             @functools.wraps(effect)
             async def fated_async(*args: Any, **options: Any) -> Any:
-                if name != "Door.run":  # which begins with Door.open
+                if name != "Door.run_on_record":  # which begins with Door.open
                     self.meet(f"before {name}")
                 done = await effect(*args, **options)
                 self.meet(f"after {name}")
@@ -65,7 +71,7 @@ class Fate:
         def fated(*args: Any, **options: Any) -> Any:
             if name == "Artifacts.sync" and not args[0]._pending:
                 return None  # there is nothing to do, so there is no point in it
-            what = f"{name} ({_kinds(args[1])})" if name == "Ledger.append" else name
+            what = f"{name} ({_told(name, args)})" if name in _OF_EVENTS else name
             self.meet(f"before {what}")
             done = effect(*args, **options)
             self.meet(f"after {what}")
@@ -74,8 +80,11 @@ class Fate:
         return fated
 
 
-def _kinds(entries: Iterable[Any]) -> str:
-    return ", ".join(entry.kind for entry in entries)
+def _told(name: str, args: Sequence[Any]) -> str:
+    """To die before it is written is to have died before it: of what is folded, a few kinds stand for all."""
+    if name == "Ledger.append":
+        return ", ".join(entry.kind for entry in args[1])
+    return next((event.kind for event in args[1:] if event.kind in _FOLDED), "another")
 
 
 def after_effects(points: Sequence[str]) -> list[int]:

@@ -76,6 +76,7 @@ class AttemptEnded(Event):
     """`stage` had the last word on a candidate with a score; older ledgers do not say. `undecided`: it is not kept
     since it could not be compared, which says nothing about the candidate. `cost` is what was spent on it by then; what
     arrives later does not change what a search learnt from it. `drawn` is what was chosen where no proposal came of it.
+    `order` is the so-manieth ending of the campaign that it is, since clocks go back; older ledgers do not say.
     """
 
     kind: Literal["attempt ended"] = "attempt ended"
@@ -87,6 +88,7 @@ class AttemptEnded(Event):
     undecided: bool = False
     cost: Spent | None = None
     drawn: Drawn | None = None
+    order: int = 0
 
     def apply(self, state: State, at: str, /) -> None:
         node = state.nodes[self.node]
@@ -94,6 +96,7 @@ class AttemptEnded(Event):
             self.node,
             phase=Phase.ENDED,
             ended_at=at,
+            ended_order=self.order,
             ending=self.ending,
             kept=self.kept,
             why=self.why,
@@ -102,6 +105,8 @@ class AttemptEnded(Event):
             cost=self.cost,
             drawn=self.drawn or node.drawn,
         )
+        if self.order:
+            state.set_campaign(endings=self.order)
         if self.ending.charged and node.role in ("search", "injected"):
             kept_none = 0 if self.kept else state.campaign.since_improvement + 1
             state.set_campaign(since_improvement=kept_none, free=0, free_usd=0)

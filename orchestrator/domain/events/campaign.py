@@ -56,13 +56,15 @@ class SiteOpened(Event):
 class SessionStarted(Event):
     """An orchestrator took the campaign over; all that older ones still say is refused.
 
-    `place` is from where what it rents can be ended, empty where nothing is rented.
+    `place` is from where what it rents can be ended, empty where nothing is rented. `by` says who let it go on, where
+    that was another than the one who started the process.
     """
 
     kind: Literal["session started"] = "session started"
     epoch: int
     holder: str
     place: str = ""
+    by: str = ""
 
     def apply(self, state: State, at: str, /) -> None:
         state.set_campaign(epoch=self.epoch, holder=self.holder, place=self.place, session_open=True, last_at=at)
@@ -72,7 +74,7 @@ class SessionStarted(Event):
 
     @property
     def said(self) -> str:
-        return f"session {self.epoch} of {self.holder} starts"
+        return f"session {self.epoch} of {self.holder} starts{f', asked for by {self.by}' if self.by else ''}"
 
 
 class SessionEnded(Event):

@@ -134,6 +134,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     branches: int = 0
     waiting: tuple[int, ...] = ()
     since_improvement: int = 0
+    endings: int = 0
     refunds: dict[str, int] = Field(default_factory=dict)
     references: int = 0
     tests: int = 0

@@ -191,6 +191,12 @@ class Node(BaseModel, extra="forbid", frozen=True):
     cost: Spent | None = None
     opened_at: str = ""
     ended_at: str = ""
+    ended_order: int = 0
+
+    @property
+    def ended_place(self) -> tuple[int, str]:
+        """To sort by: the order of the ledger; of an older one that of the clock, which may have gone back."""
+        return self.ended_order, self.ended_at
 
     def is_smaller_change_than(self, other: "Node") -> bool:
         """By lines and by bytes: less of one, and no more of the other. Only what both were measured by is compared."""

@@ -12,7 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.ledger import START, Corrupt, Entry, Exists, Head, Ledger, LedgerError, ReadOnly, Record, Request
+from orchestrator.ledger import (
+    START,
+    Corrupt,
+    Entry,
+    Exists,
+    Head,
+    Ledger,
+    LedgerError,
+    ReadOnly,
+    Record,
+    Replaced,
+    Request,
+)
 from orchestrator.ledger.chain import link
 from orchestrator.ledger.errors import Fenced
 from orchestrator.ledger.lock import Holder
@@ -40,8 +52,6 @@ class Kept:
 
 
 class MemoryLedger(Ledger):
-    waited_s = 0.0
-
     def __init__(self, where: Path, kept: Kept, *, read_only: bool) -> None:
         self.where = where
         self.epoch: int | None = None
@@ -56,6 +66,8 @@ class MemoryLedger(Ledger):
         return None
 
     def close(self) -> None: ...
+
+    def give_up(self) -> None: ...
 
     def seize(self, holder: str) -> int:
         self._check_writable()
@@ -107,9 +119,11 @@ class MemoryLedger(Ledger):
     def holder(self) -> tuple[int, str]:
         return self._kept.epoch, self._kept.holder
 
-    def ask(self, kind: str, body: str, at: str) -> int:
+    def ask(self, kind: str, body: str, at: str, of: Head | None = None) -> int:
         self._check_writable()
         with self._kept.guard:
+            if of is not None and of not in (Head(record.seq, record.hash) for record in self._kept.records):
+                raise Replaced(f"{self.where} is another campaign than the one that this was asked of")
             self._kept.requests.append(Request(len(self._kept.requests) + 1, at, kind, body))
             return len(self._kept.requests)
 
@@ -151,10 +165,10 @@ def keep_ledgers_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         all_kept[token] = Kept(where.stat().st_ino)
         return MemoryLedger(where, all_kept[token], read_only=False)
 
-    def open_here(where: Where, *, read_only: bool = False) -> Ledger:
+    def open_here(where: Where, *, read_only: bool = False, waits_to_read: bool = True) -> Ledger:
         kept = found(where)
         if kept is None or not isinstance(where, Path):
-            return open_(where, read_only=read_only)
+            return open_(where, read_only=read_only, waits_to_read=waits_to_read)
         return MemoryLedger(where, kept, read_only=read_only)
 
     monkeypatch.setattr(Ledger, "create", create_here)

@@ -86,6 +86,7 @@ class Evolver:
         told: dict[str, Any] = {"node": "", "call": call, "role": ModelRole.EVOLVER, "model": model or ""}
         self.book.record(e.ModelCallIntended(**told, worst=WORST))
         if self.hangs:
+            await self.book.durable()
             self.book._failure = LedgerError("killed")  # nothing more is recorded
             await asyncio.sleep(60)
         answer = self.answers[min(len(self.asked), len(self.answers)) - 1]

@@ -14,6 +14,7 @@ from typing import Any
 
 from orchestrator.judge.guest.blastdoor_values import decode, encode
 from sandbox.backends.fake.backend import Died, Guest
+from sandbox.wire.demux import Stream
 from tests.orchestrator.loop import scripted
 from tests.orchestrator.loop.script import Script, _params
 from tests.orchestrator.loop.scripted import write_task
@@ -21,6 +22,7 @@ from tests.orchestrator.loop.scripted import write_task
 # Longer than a busy machine stands still; a few tests wait for it.
 WALL_S = 6.0
 RELAY = f'limits = {{wall = "{WALL_S:g}s", grace = "1s"}}\nmode = "relay"\n'
+LARGE = bytes(range(256)) * 8192
 TIMING = '[[metrics]]\nname = "score"\n[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
 
 
@@ -47,6 +49,7 @@ class RelayScript(Script):
     elapsed: list[float] = field(default_factory=list)
     requests: list[bytes] = field(default_factory=list)
     rehearsed: list[bytes] = field(default_factory=list)
+    streamed: list[Any] = field(default_factory=list)
 
     async def program(self, guest: Guest) -> int:
         command = guest.job.command[0]
@@ -79,6 +82,8 @@ class RelayScript(Script):
                 await asyncio.sleep(params.get("null", 0.0))
                 guest.reply(nonce, b"Nx" if do == "says much" else b"N")
             else:
+                if do.endswith(" when large") and len(payload) > 1 << 20:
+                    await acts[do.removesuffix(" when large")](guest)
                 await (acts[do](guest) if do in acts else asyncio.sleep(params.get("takes", 0.0)))
                 guest.reply(nonce, b"V" + encode(value))
                 if do == "twice":
@@ -121,6 +126,10 @@ class RelayScript(Script):
                 guest.reply(nonce, b"N")
                 nonce, payload = await _asked(guest)
             self.measured.append(decode(payload[9:]))
+        if does.startswith("streams"):
+            await self._streams(guest, nonce, does)
+            nonce, payload = await _asked(guest)
+            self.streamed.append(decode(payload[10:]))
         if does in ("rehearses", "rehearses badly"):
             guest.reply(nonce, b"P" + struct.pack("<I", 3) + b"C" + encode(["solve", 1]))
             nonce, payload = await _asked(guest)
@@ -130,6 +139,16 @@ class RelayScript(Script):
             self.rehearsed.append(payload)
         await self._finish(guest, nonce, does, value)
         return 0
+
+    async def _streams(self, guest: Guest, nonce: bytes, does: str) -> None:
+        """A large request that may be handed on while it comes."""
+        request = b"SC" + encode(["solve", LARGE])
+        frame = len(request).to_bytes(4, "big") + nonce + request
+        half = len(frame) // 2
+        guest._link.say(Stream.STDOUT, frame[:half])
+        if does == "streams half":
+            raise Died(1)
+        guest._link.say(Stream.STDOUT, frame[half:])
 
     async def _finish(self, guest: Guest, nonce: bytes, does: str, value: int) -> None:
         tuning = "--tune" in guest.job.command
@@ -168,7 +187,7 @@ class RelayScript(Script):
 # The judge is told what to do by the answer: numbers from 100 on.
 JUDGE_DOES = (
     "crash", "think", "babble", "no files", "odd name", "too much", "no metric", "no solution", "cut", "wait",
-    "calls again", "measures", "rehearses", "rehearses badly",
+    "calls again", "measures", "rehearses", "rehearses badly", "streams", "streams half",
 )  # fmt: skip
 
 

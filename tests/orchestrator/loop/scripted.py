@@ -167,14 +167,16 @@ class Scripted(Opened):
         async with asyncio.timeout(seconds):
             return await self.campaign.run()
 
-    def when(self, kind: type[e.Event], act: Callable[[Any], object]) -> None:
-        """Act whenever such an event is on record."""
+    def when(self, kind: type[e.Event], act: Callable[[Any], object], *, on_disk: bool = False) -> None:
+        """Act whenever such an event happens, before anything else does; or when it is on disk, which is all that a
+        crash leaves.
+        """
 
         def observe(event: e.Event, _: str) -> None:
             if isinstance(event, kind):
                 act(event)
 
-        self.bench.book.observers.append(observe)
+        (self.bench.book.observers if on_disk else self.bench.book.listeners).append(observe)
 
     def stop_at(self, kind: type[e.Event], number: int) -> None:
         """End the session, as Ctrl-C does, at the so-manieth event of a kind."""
@@ -268,8 +270,8 @@ async def scripted(
             opened.bench.book._clock = clock
             opened.bench.breaker.clock = clock.seconds
             session = Scripted(**vars(opened), script=script, clock=clock)
-            opened.bench.book.observers.append(session._hear)
-            opened.bench.book.observers.append(clock.skip_wait)
+            opened.bench.book.listeners.append(session._hear)
+            opened.bench.book.listeners.append(clock.skip_wait)
             yield session
             strays = [it.refused for it in session.of(e.Proposed) if it.refused and Reason.NO_POINT in it.refused]
             assert outside or not strays, f"the test proposes what the space does not have: {strays[0]}"

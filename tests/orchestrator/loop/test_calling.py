@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,6 +125,32 @@ async def stage(folder: Path, *points: Any, script: Script | None = None, **flag
     async with scripted(folder, script or Calling(), *points, how=How.COMBINE, **flags) as session:
         await session.run()
         return session
+
+
+async def test_T86_a_database_that_goes_away_before_a_member_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member is on record with its combination, whose clock runs: its chamber waits for nothing."""
+    folder, script, back = write_both(tmp_path), Calling(), threading.Event()
+    await base_stage(folder)
+
+    async def on_open(job: Job) -> None:
+        if job.command[0] == "combination" and not back.is_set():
+            monkeypatch.setattr(session.bench.book.ledger, "append", away)
+            session.bench.book.record(e.PauseSet(paused=False))
+        if job.command[0] == "serve":
+            back.set()
+
+    def away(*args: Any) -> Any:
+        assert back.wait(20), "the member's chamber waited for the database"
+        return real(*args)
+
+    async with scripted(folder, script, written({"value": 2}), how=How.COMBINE) as session:
+        real = session.bench.book.ledger.append
+        script.on_open = on_open
+        await session.run()
+        assert back.is_set()
+        assert session.bench.state.nodes["2.1"].ending is Ending.SCORED
 
 
 async def test_members_are_called(tmp_path: Path) -> None:
@@ -297,7 +324,7 @@ async def test_killed_while_members_work(tmp_path: Path) -> None:
             shutil.copytree(folder, copy)
 
     async with scripted(folder, Calling(), written({"value": 2}), how=How.COMBINE) as session:
-        session.when(e.TrialIntended, take)
+        session.when(e.TrialIntended, take, on_disk=True)
         await session.run()
         expected = session.bench.state.nodes["2.1"].verdict
     async with scripted(copy, Calling(), written({"value": 2}), how=How.RESUME) as session:

@@ -49,7 +49,7 @@ def watch_caps(session: Scripted) -> list[int]:
             assert left is None or left >= 0, account
         open_at_once.append(sum("/" not in hold for hold in accounts.holds))
 
-    session.bench.book.observers.append(look)
+    session.bench.book.listeners.append(look)
     return open_at_once
 
 

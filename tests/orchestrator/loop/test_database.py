@@ -1,6 +1,8 @@
 """A campaign whose ledger is in a database: the same campaign, one at a time, also when the database goes away."""
 
+import asyncio
 import shutil
+import threading
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,8 @@ from orchestrator.ledger import postgres as dialect
 from orchestrator.loop.jobs import Image
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
-from orchestrator.wiring.beginning import How
+from orchestrator.wiring import opening
+from orchestrator.wiring.beginning import How, begin
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
 from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.reading import ask, read_campaign
@@ -28,6 +31,8 @@ from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import HELDOUT, Point, make_site, scripted, write_task
 from tests.orchestrator.loop.test_combining import base_stage, write_both
 from tests.orchestrator.loop.test_minimising import WINNER, WORTH, apart, found_by, searched
+from tests.orchestrator.loop.test_operators import code_task, history
+from tests.orchestrator.loop.test_profiling import Told, flags
 
 pytestmark = pytest.mark.postgres
 
@@ -78,6 +83,22 @@ async def test_a_combination_stage(tmp_path: Path) -> None:
         assert [member.node for member in reading.state.run.pool] == ["1.3", "1.4", "1.1"]
         check_books(reading.ledger)
     assert not (folder / ".blastdoor" / FILE).exists()
+
+
+@pytest.mark.usefixtures("database")
+async def test_hints(tmp_path: Path) -> None:
+    """A profile that a database knows of is taken once: a resume goes on by it."""
+    folder, script = code_task(tmp_path / "task"), Told()
+    async with scripted(folder, script, **flags()) as session:
+        session.stop_at(e.AttemptEnded, 3)
+        await session.run()
+    async with scripted(folder, script, how=How.RESUME) as session:
+        await session.run()
+        resumed = history(session.bench.state)
+    async with scripted(code_task(tmp_path / "whole"), Told(), **flags()) as session:
+        await session.run()
+        assert history(session.bench.state) == resumed
+    assert script.runs == 1
 
 
 @pytest.mark.usefixtures("database")
@@ -159,7 +180,7 @@ async def test_sessions_are_ended_again_and_again(folder: Path, database: Privat
 
         async with scripted(folder, None, *POINTS, attempts=5, width=2) as session:
             opening = session.bench.book.ledger.head().seq
-            session.bench.book.observers.append(end)
+            session.bench.book.listeners.append(end)
             finished = await session.run()
             assert [type(event) for event in session.events].count(e.AttemptEnded) == 6
             assert session.bench.book.ledger.head().seq == opening + len(session.events)
@@ -255,6 +276,42 @@ async def test_an_error_before_the_first_record_leaves_nothing(folder: Path, dat
     assert len(left()[0]) == len(before[0]) + 1
     with read_campaign(folder) as reading:
         assert reading.state.opened
+
+
+async def test_stopped_while_its_first_record_waits(
+    folder: Path, database: PrivatePostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person who does not want to wait for a database that went away is heard; the next run takes the place."""
+    site, waits, enough = make_site(Script()), threading.Event(), list[bool]()
+    is_enough = dialect._Enough.__call__
+
+    def begin_and_lose(*args: Any) -> None:
+        begin(*args)
+        database.stop()
+
+    def noted(*args: Any) -> bool:
+        enough.append(is_enough(*args))
+        waits.set()
+        return enough[-1]
+
+    async def opened() -> None:
+        async with open_campaign(folder, site):
+            raise AssertionError("nothing is opened that is not on disk")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(opening, "begin", begin_and_lose)
+        patched.setattr(dialect, "PATIENCE_S", 40.0)
+        patched.setattr(dialect._Enough, "__call__", noted)
+        task = asyncio.create_task(opened())
+        assert await asyncio.to_thread(waits.wait, 60)
+        task.cancel()
+        await asyncio.wait([task])
+    database.start()
+    assert not any(enough)
+    assert task.cancelled() or isinstance(task.exception(), Away)
+    await site.backend.close()
+    async with scripted(folder, None, *POINTS, attempts=1) as session:
+        await session.run()
 
 
 @pytest.mark.parametrize("text", ["", "no toml", "campaign = 1", 'campaign = "x"\ndatabase = "y"\nmade = true\n'])

@@ -100,7 +100,7 @@ def _dies_after(session: Scripted, endings: int) -> None:
         if not endings:
             session.bench.book._failure = ZeroDivisionError("as kill -9 does it, nothing more is written")
 
-    session.when(e.AttemptRequeued, die)
+    session.when(e.AttemptRequeued, die, on_disk=True)
 
 
 async def test_an_attempt_that_is_used_up_begins_the_count_anew(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from orchestrator.domain.records import Phase, Role
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode
 from orchestrator.door import Door, Ran
-from orchestrator.ledger import Full
+from orchestrator.ledger import Entry, Full
 from orchestrator.loop.judge_modes import JUDGE_MODES
 from orchestrator.loop.money import usage, worst_of_attempt
 from orchestrator.loop.workbench import BaselineFailed
@@ -252,11 +252,14 @@ async def test_killed_while_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     async with scripted(folder, None, {"value": 3}) as session:
         ledger, append = session.bench.book.ledger, session.bench.book.ledger.append
 
-        def until_second_query(*args: Any) -> Any:
+        written: list[str] = []
+
+        def until_second_query(entries: Sequence[Entry], *args: Any) -> Any:
             """What kill -9 leaves: the intent, and nothing after it."""
-            if session.of(e.HeldOutIntended)[1:]:
+            if written.count("held-out intended") == 2:
                 raise Full(folder)
-            return append(*args)
+            written.extend(entry.kind for entry in entries)
+            return append(entries, *args)
 
         monkeypatch.setattr(ledger, "append", until_second_query)
         with pytest.raises(Full):

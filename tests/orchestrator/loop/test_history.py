@@ -127,3 +127,23 @@ async def test_nothing_new_any_more(tmp_path: Path) -> None:
         finished = await session.run()
         assert finished.reason.startswith("20 times in a row nothing new was proposed")
         assert session.charged == 2
+
+
+async def test_a_clock_that_goes_back(tmp_path: Path) -> None:
+    """What is learnt is a fold in the ledger's order: a resume has it, though later endings have earlier times."""
+    folder = write_task(tmp_path / "task")
+    async with scripted(folder, None, *POINTS) as session:
+
+        def back(event: e.Event, _: str) -> None:
+            if isinstance(event, e.AttemptEnded):
+                session.clock.skip(-3600)
+
+        session.bench.book.observers.append(back)
+        session.stop_at(e.AttemptEnded, 4)
+        await session.run()
+        before = list(session.bench.pasts[Role.SEARCH].ended)
+        times = [session.bench.state.nodes[it.node].ended_at for it in before]
+        assert len(before) == 3
+        assert times == sorted(times, reverse=True)
+    async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
+        assert list(session.bench.pasts[Role.SEARCH].ended) == before

@@ -2,19 +2,21 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.domain import events as e
+from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
 from orchestrator.domain.state import State
 from orchestrator.loop.history import History
 from orchestrator.meta.policy import View
-from orchestrator.proposers import Tried
+from orchestrator.proposers import Brief, Stalled, Tried
+from orchestrator.proposers.operators import Operators
 from orchestrator.wiring.beginning import How
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.books import check_books, ledger_of
@@ -63,25 +65,54 @@ def read_again(session: Scripted, state: State) -> tuple[list[Tried], list[Tried
     return list(past.ended), list(past.running), meta.view(past.ended, past.running)
 
 
-async def test_what_is_learnt_is_in_the_ledger_at_any_moment(tmp_path: Path) -> None:
-    """After every event, with four in flight that end out of order: who ended, in which order, who is under way with
-    what, and how likely each choice is now.
+@dataclass
+class Stalling:
+    """Asks another one, but every third attempt has no token at first: it is refunded, and queued again."""
+
+    asked: Operators
+    stalled: set[int] = field(default_factory=set)
+    serial: bool = False
+    branching: bool = True
+
+    def exhausted(self, number: int) -> str | None:
+        return self.asked.exhausted(number)
+
+    async def propose(self, brief: Brief) -> Sequence[Proposal]:
+        if brief.number % 3 == 0 and brief.number not in self.stalled:
+            self.stalled.add(brief.number)
+            raise Stalled("no token for 30 s")
+        return await self.asked.propose(brief)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"islands": 2, "migrate": 3}, {"minimise": True}, {"width": 16, "attempts": 30}], ids=str
+)
+async def test_what_is_learnt_is_in_the_ledger_at_any_moment(tmp_path: Path, more: dict[str, Any]) -> None:
+    """After every event, with several in flight that end out of order: who ended, in which order, who is under way with
+    what, and how likely each choice is now. So it is with islands, where a winner is minimised, and with sixteen of
+    which a third stalls, is refunded and comes again: each counts once, when it ends.
     """
-    task, most = code_task(tmp_path / "task"), 0
-    async with scripted(task, Unlike(), **FLAGS) as session:
+    task, most, flags = code_task(tmp_path / "task"), 0, {**FLAGS, **more}
+    async with scripted(task, Unlike(), **flags) as session:
+        if flags["width"] == 16:
+            asked = session.bench.proposers[Role.SEARCH]
+            assert isinstance(asked, Operators)
+            session.bench.proposers[Role.SEARCH] = Stalling(asked)
 
         def compare(_: e.Event) -> None:
             nonlocal most
             assert read_again(session, session.bench.state) == known(session)
             most = max(most, len(session.bench.pasts[Role.SEARCH].running))
 
-        for kind in (e.Proposed, e.Promoted, e.AttemptEnded):
+        for kind in (e.Proposed, e.Promoted, e.AttemptEnded, e.AttemptRequeued):
             session.when(kind, compare)
         await session.run()
         numbers = [it.number for it in session.bench.pasts[Role.SEARCH].ended]
-    assert most == WIDTH
-    assert len(numbers) == ATTEMPTS
+        stalls = len(session.of(e.AttemptRequeued))
+    assert most == flags["width"]
+    assert sorted(numbers) == list(range(1, flags["attempts"] + 1))
     assert numbers != sorted(numbers), "all ended in the order in which they began"
+    assert stalls == (10 if flags["width"] == 16 else 0)
 
 
 def killed_after(kind: type[e.Event], times: int) -> Callable[[Scripted, Path, Path], None]:
@@ -96,7 +127,7 @@ def killed_after(kind: type[e.Event], times: int) -> Callable[[Scripted, Path, P
             if seen == times:
                 shutil.copytree(task, copy)
 
-        session.when(kind, take)
+        session.when(kind, take, on_disk=True)
 
     return kill
 

@@ -221,7 +221,7 @@ async def test_dollars_never_pass_the_cap_whatever_runs_in_parallel(
             assert open_worst <= 180_000
             assert accounts.used(Account.USD) + accounts.held(Account.USD) <= 180_000
 
-        session.bench.book.observers.append(held)
+        session.bench.book.listeners.append(held)
         finished = await session.run()
         assert "usd" in finished.reason or "$" in finished.reason
         assert 0 < accounts.used(Account.USD) <= 180_000

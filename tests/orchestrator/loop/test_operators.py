@@ -151,7 +151,7 @@ async def test_a_search_that_learns_outlives_a_kill(tmp_path: Path, kind: type[e
             shutil.copytree(task, copy)
 
     async with scripted(task, Reading(), credit="lineage", **flags) as session:
-        session.when(kind, take)
+        session.when(kind, take, on_disk=True)
         await session.run()
         whole = history(session.bench.state)
     async with scripted(copy, Reading(), how=How.RESUME) as session:

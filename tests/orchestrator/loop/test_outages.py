@@ -104,7 +104,7 @@ async def test_nothing_is_opened_or_proposed_while_the_breaker_is_open(tmp_path:
                 held.extend(session.bench.book.accounts.holds)
             began.extend([event] if session.bench.state.campaign.away and not script.world.answers else [])
 
-        session.bench.book.observers.append(look)
+        session.bench.book.listeners.append(look)
         await session.run()
         assert len(session.of(e.BreakerOpened)) > 10
         assert not [event for event in began if isinstance(event, starts)]
@@ -227,7 +227,7 @@ async def test_pause_off_tries_at_once(folder: Path) -> None:
     script = Script(world=World())
     async with scripted(folder, script, *POINTS[:3]) as session:
         away_for(session, 20, after=2)
-        session.bench.book.observers.remove(session.clock.skip_wait)
+        session.bench.book.listeners.remove(session.clock.skip_wait)
 
         def come_back(event: e.BreakerOpened) -> None:
             session.clock.skip(event.wait_s if event.tries < 2 else 1.0)

@@ -18,7 +18,7 @@ from tests.orchestrator.loop import relay_script
 from tests.orchestrator.loop.relay_script import RelayScript, write_relay_task
 from tests.orchestrator.loop.rented import rented_site
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import scripted
+from tests.orchestrator.loop.scripted import Scripted, scripted
 from tests.orchestrator.loop.test_operators import Reading, code_task, history
 
 # Of test_operators: line 1 is the number, lines 4 to 7 the function.
@@ -48,12 +48,17 @@ def flags(**more: Any) -> dict[str, Any]:
     return {"proposer": "operators", "attempts": 8, "seed": 5, "width": 1, **more}
 
 
+def changes_inside(session: Scripted) -> int:
+    """How many changed the function that no run reached."""
+    return sum(" in f()," in node.description for node in session.bench.state.nodes.values())
+
+
 async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
     """Once, after the baseline. It is no trial, takes no attempt, and what it cost is booked; changes stay away from
     what was not reached.
     """
     script = Told()
-    async with scripted(code_task(tmp_path), script, **flags(attempts=30)) as session:
+    async with scripted(code_task(tmp_path), script, **flags(attempts=30, seed=7)) as session:
         await session.run()
         kinds = [type(it) for it in session.events]
         assert script.runs == 1
@@ -63,12 +68,12 @@ async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
         assert not session.bench.book.accounts.holds
         state = session.bench.state
         assert sum(node.trials for node in state.nodes.values()) == len(session.of(e.TrialIntended))
-        inside = sum(" in f()," in node.description for node in state.nodes.values())
+        inside = changes_inside(session)
     script = Told()
-    async with scripted(code_task(tmp_path / "off"), script, **flags(hints="off", attempts=30)) as session:
+    async with scripted(code_task(tmp_path / "off"), script, **flags(hints="off", attempts=30, seed=7)) as session:
         await session.run()
         assert not script.runs
-        assert sum(" in f()," in node.description for node in session.bench.state.nodes.values()) > 3 * inside
+        assert changes_inside(session) > 3 * inside
 
 
 @pytest.mark.parametrize("told", [b"", b"{}", b"\xff", b'{"profile": 1, "samples": 5, "ms": 5, "files": {}}'])
@@ -83,6 +88,38 @@ async def test_profile_that_tells_nothing(tmp_path: Path, told: bytes) -> None:
     async with scripted(code_task(tmp_path / "b"), Told(), **flags(hints="off")) as session:
         await session.run()
         assert history(session.bench.state) == found
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"islands": 2, "migrate": 2, "branching": True},
+        {"proposer": "mixed"},
+        {"proposer": "hybrid", "arms": "random,operators"},
+        {"meta": "gradient", "width": 3},
+    ],
+    ids=["islands", "mixed", "hybrid", "several at once"],
+)
+async def test_beside_other_choices(tmp_path: Path, more: dict[str, Any]) -> None:
+    """One profile for all islands and arms, and a resume takes no second one. Each of them leaves alone what was
+    not reached.
+    """
+    folder, script, half = code_task(tmp_path), Told(), 12
+    async with scripted(folder, script, **flags(attempts=2 * half, hints="hot", **more)) as session:
+        session.stop_at(e.AttemptEnded, half)
+        await session.run()
+        assert script.runs == len(session.of(e.ProfileTaken)) == 1
+    async with scripted(folder, script, how=How.RESUME) as session:
+        await session.run()
+        assert script.runs == 1
+        assert session.charged == 2 * half
+        assert not session.bench.book.accounts.holds
+        inside = changes_inside(session)
+    async with scripted(
+        code_task(tmp_path / "off"), Told(), **flags(attempts=2 * half, hints="off", **more)
+    ) as session:
+        await session.run()
+        assert inside < changes_inside(session) / 2
 
 
 async def test_no_chamber_for_it(tmp_path: Path) -> None:
@@ -137,7 +174,7 @@ async def test_killed_around_it(tmp_path: Path, kind: type[e.Event]) -> None:
     """
     task, copy = code_task(tmp_path / "task"), tmp_path / "copy"
     async with scripted(task, Told(), **flags(attempts=12)) as session:
-        session.when(kind, lambda _: shutil.copytree(task, copy))
+        session.when(kind, lambda _: shutil.copytree(task, copy), on_disk=True)
         await session.run()
         whole = history(session.bench.state)
     script = Told()

@@ -1,9 +1,12 @@
 """Where the judge calls the candidate: how it ends, who pays, and what is on record of it."""
 
+import asyncio
 import struct
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +34,7 @@ from sandbox.backends.fake.backend import Guest
 from sandbox.live import LiveChamber
 from tests.clicking import runner
 from tests.orchestrator.loop.noise import noisy
-from tests.orchestrator.loop.relay_script import TIMING, WALL_S, RelayScript, judge, write_relay_task
+from tests.orchestrator.loop.relay_script import LARGE, TIMING, WALL_S, RelayScript, judge, write_relay_task
 from tests.orchestrator.loop.script import ScriptedBackend
 from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Point, make_site, scripted, worst_of
 from tests.sandbox.scripted import Hiccup
@@ -252,21 +255,56 @@ async def test_T86_a_silence_within_a_call(task: Path, monkeypatch: pytest.Monke
         assert "silent for 6.0 s of a call" in session.bench.state.trials["1.1-1"].reason
 
 
-async def test_T86_a_database_that_was_waited_for(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our loop stood still for a few seconds, which are in the times that it took: free, and tried again."""
-    waits = [4.0]
+async def test_T86_a_database_that_is_waited_for(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds up nobody who is in a chamber: a meeting goes on, and its times are right."""
+    back = threading.Event()
 
     class Waiting(RelayScript):
         async def _wait(self, _: Guest) -> None:
-            if waits:
-                monkeypatch.setattr(session.bench.book.ledger, "waited_s", waits.pop())
+            book, real = session.bench.book, session.bench.book.ledger.append
+
+            def away(*args: Any) -> Any:
+                assert back.wait(60)
+                return real(*args)
+
+            monkeypatch.setattr(book.ledger, "append", away)
+            book.record(e.PauseSet(paused=False))
+            await asyncio.sleep(0.05)  # the loop goes on
+            assert not back.is_set()
+            back.set()
 
     async with scripted(task, Waiting(), {"value": 3, "do": "wait"}) as session:
         await session.run()
-        assert session.bench.state.trials["1.1-1"].ending is Ending.INTERRUPTED
-        assert "stood still for 4 s" in session.bench.state.trials["1.1-1"].reason
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
-        assert session.charged == 1
+        assert back.is_set()
+        assert session.bench.state.trials["1.1-1"].ending is None
+        assert (session.bench.state.nodes["1.1"].ending, session.charged) == (Ending.SCORED, 1)
+
+
+async def test_T86_a_database_that_goes_away_between_the_chambers(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are intended before the first is opened: the second waits for nothing while the first one's clock runs."""
+    script = RelayScript()
+    back, opened = threading.Event(), 0
+
+    async def on_open(job: Job) -> None:
+        nonlocal opened
+        opened += job.command[0] == "judge"
+        if opened == 2 and job.command[0] == "judge":  # that of 1.1, and another has something to write
+            monkeypatch.setattr(session.bench.book.ledger, "append", away)
+            session.bench.book.record(e.PauseSet(paused=False))
+        if opened == 2 and job.command[0] == "trial":
+            back.set()
+
+    async with scripted(task, script, {"value": 3}) as session:
+        real = session.bench.book.ledger.append
+
+        def away(*args: Any) -> Any:
+            assert back.wait(4 * WALL_S), "the candidate's chamber waited for the database"
+            return real(*args)
+
+        script.on_open = on_open
+        await session.run()
+        assert back.is_set()
+        assert (session.bench.state.nodes["1.1"].ending, session.charged) == (Ending.SCORED, 1)
 
 
 @pytest.mark.parametrize("command", ["judge", "trial"])
@@ -574,6 +612,36 @@ async def test_a_judge_that_rehearses_badly(task: Path) -> None:
     async with scripted(task, script, {"value": judge("rehearses badly")}) as session:
         await session.run()
         assert session.bench.state.nodes["1.1"].ending is Ending.INVALID
+
+
+async def test_a_large_request_reaches_the_candidate_while_it_comes(task: Path) -> None:
+    """Without the byte that says so; it is a call like any other."""
+    script = RelayScript()
+    async with scripted(task, script, {"value": judge("streams")}) as session:
+        await session.run()
+        assert set(script.streamed) == {judge("streams")}
+        assert b"C" + encode(["solve", LARGE]) in script.requests
+        calibration = session.bench.state.trials["1.1-1"].calibration
+        assert calibration
+        assert calibration.calls == 2
+        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+
+
+@pytest.mark.parametrize(
+    ("params", "ending"),
+    [
+        ({"value": judge("streams half")}, Ending.INVALID),
+        ({"value": judge("streams"), "do": "die when large"}, Ending.FAILED),
+    ],
+    ids=["judge dies", "candidate dies"],
+)
+async def test_one_of_the_two_ends_while_a_request_is_handed_on(
+    task: Path, params: dict[str, int | str], ending: Ending
+) -> None:
+    """Each pays for its own: a judge that breaks is tried on the baseline, a candidate ends as in any other call."""
+    async with scripted(task, RelayScript(), params) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1"].ending is ending
 
 
 def channel_of(*figures: tuple[float, float]) -> Callable[[object, object], Awaitable[tuple[float, float]]]:

@@ -30,7 +30,7 @@ def never_over(session: Scripted, limit: int | None = None) -> None:
         left = session.bench.book.accounts.left(Account.USD)
         assert left is None or left >= 0
 
-    session.bench.book.observers.append(look)
+    session.bench.book.listeners.append(look)
 
 
 async def test_worst_case_is_reserved_before_create(folder: Path) -> None:
@@ -261,9 +261,16 @@ async def test_end_that_is_seen_late(folder: Path, monkeypatch: pytest.MonkeyPat
 async def test_stopped_without_confirmation(folder: Path) -> None:
     """Ctrl-C while the provider does not answer: what may still be running is booked at its worst case."""
     faults = Faults(Step.END, lambda: Unavailable("no answer"), first=2, many=99)
-    script, rent = Script(), Rent(USD, fault=faults)
+
+    def stopped(step: Step, name: str) -> None:
+        faults(step, name)
+        if (
+            step is Step.READY and faults.met[step] == 2
+        ):  # of the candidate; before it is rented, nothing could be booked
+            session.campaign.stop("Ctrl-C")
+
+    script, rent = Script(), Rent(USD, fault=stopped)
     async with scripted(folder, script, {"value": 1, "do": "wait"}, site=rented_site(script, rent)) as session:
-        session.stop_at(e.TrialIntended, 2)
         await session.run()
         trial = session.bench.state.trials["1.1-1"]
         assert trial.ending is Ending.INTERRUPTED

@@ -66,7 +66,7 @@ class Chance:
             if self.doubts and isinstance(event, e.TrialIntended) and self.draw.random() < 0.1:
                 asyncio.get_running_loop().call_later(self.draw.uniform(0, 0.01), session.campaign.stop, "Ctrl-C")
 
-        session.bench.book.observers.append(hear)
+        session.bench.book.listeners.append(hear)
 
 
 async def _stand(stand: Callable[[], Awaitable[bool]]) -> bool:

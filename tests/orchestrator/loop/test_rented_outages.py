@@ -96,7 +96,7 @@ async def rented_site(script: Script, folder: Path, provisioner: YardProvisioner
 def keep_time(session: Scripted) -> None:
     """By the loop's own clock, which skips all waits."""
     start, began = datetime.now(UTC), time.monotonic()
-    session.bench.book.observers.remove(session.clock.skip_wait)
+    session.bench.book.listeners.remove(session.clock.skip_wait)
     session.bench.book._clock = lambda: datetime.fromtimestamp(start.timestamp() + time.monotonic() - began, UTC)
     session.bench.breaker.clock = time.monotonic
 
@@ -123,7 +123,7 @@ async def campaign(folder: Path, warm: int, provisioner: Outages, width: int = 1
             if session.bench.state.campaign.away and not yard.line.is_whole:
                 assert not isinstance(event, STARTS)
 
-        session.bench.book.observers.append(look)
+        session.bench.book.listeners.append(look)
         await session.run(36_000)
     assert not provisioner.left, "all of them came"
     assert session.charged == len(POINTS)

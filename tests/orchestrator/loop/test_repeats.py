@@ -223,7 +223,7 @@ async def test_five_at_a_time_under_a_cap(folder: Path) -> None:
             assert left is not None
             assert left >= 0
 
-        session.bench.book.observers.append(look)
+        session.bench.book.listeners.append(look)
         await session.run()
         before = {it.node: it for it in session.of(e.CertificationOpened)}
         screened = [

@@ -10,10 +10,13 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase, Role
+from orchestrator.ledger import Request
+from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.proposers import Brief, Stalled
 from orchestrator.views.campaign.history import read_moments
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
+from sandbox import Job
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Point, Scripted, scripted
 
@@ -161,6 +164,57 @@ async def test_cancel_a_waiting_attempt(folder: Path) -> None:
         await session.run()
         assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
         assert len(session.of(e.AttemptRequeued)) == 1
+
+
+async def test_an_attempt_that_ends_while_requests_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading them may take long. What ended meanwhile is over: a cancel finds it waiting, and nothing runs twice."""
+    may_end = asyncio.Event()
+
+    async def stall(_: Brief) -> Sequence[Proposal]:
+        await may_end.wait()
+        raise Stalled("nothing")
+
+    async with scripted(folder, None, stall, {"value": 1}, width=3) as session:
+        book = session.bench.book
+        at_once = book.requests
+
+        async def requests() -> list[Request]:
+            if "1.1" in book.state.nodes and not may_end.is_set():
+                may_end.set()
+                await asyncio.wait([task for task in asyncio.all_tasks() if task.get_name() == "1.1"])
+                ask(folder, "cancel", {"node": "1.1"})
+            return await at_once()
+
+        monkeypatch.setattr(book, "requests", requests)
+        await session.run()
+        assert answers(session) == ["cancelled"]
+        assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
+        assert session.of(e.AttemptResumed) == []
+        assert session.charged == 1
+        assert not book.accounts.holds
+
+
+async def test_a_baseline_that_fails_while_requests_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own words are told, whenever it ends."""
+    may_end = asyncio.Event()
+
+    async def on_open(job: Job) -> None:
+        if job.command[0] == "judge":
+            await may_end.wait()
+
+    async with scripted(folder, Script(on_open=on_open, judge_is_broken=True), width=3) as session:
+        book = session.bench.book
+        at_once = book.requests
+
+        async def requests() -> list[Request]:
+            if "1" in book.state.nodes and not may_end.is_set():
+                may_end.set()
+                await asyncio.wait([task for task in asyncio.all_tasks() if task.get_name() == "1"])
+            return await at_once()
+
+        monkeypatch.setattr(book, "requests", requests)
+        with pytest.raises(BaselineFailed, match=r"^the baseline ended as"):
+            await session.run()
 
 
 async def test_requeue(folder: Path) -> None:

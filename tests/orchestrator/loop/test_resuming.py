@@ -1,5 +1,6 @@
 """Stopping and going on: nothing is lost, nothing is paid twice, and nobody else can work on it meanwhile."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Mode
-from orchestrator.ledger import Fenced, Full, Held, Ledger
+from orchestrator.ledger import Entry, Fenced, Full, Held, Ledger
 from orchestrator.proposers import Brief
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import read_campaign
@@ -132,18 +133,18 @@ async def test_taken_over(folder: Path) -> None:
         assert {record.epoch for record in ledger.read()} == {1}
 
 
-@pytest.mark.parametrize("after", [3, 12, 20, 28])
+@pytest.mark.parametrize("after", [3, 12, 28, 45])
 async def test_full_disk(folder: Path, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger that cannot be written ends the session with that reason; a resume goes on where it was."""
     async with scripted(folder, None, *POINTS, attempts=5, width=2) as session:
         append, count = session.bench.book.ledger.append, 0
 
-        def full(*args: Any) -> Any:
+        def full(entries: Sequence[Entry], *args: Any) -> Any:
             nonlocal count
-            count += 1
+            count += len(entries)  # how many are written at once depends on the disk
             if count > after:
                 raise Full(folder)
-            return append(*args)
+            return append(entries, *args)
 
         monkeypatch.setattr(session.bench.book.ledger, "append", full)
         with pytest.raises(Full):

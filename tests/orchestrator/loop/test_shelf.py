@@ -126,8 +126,7 @@ async def test_what_a_person_cancelled_can_be_run_again(
                     event.node if isinstance(event, e.GuardIntended) else session.bench.state.trials[event.trial].node
                 )
                 if node == "1.1" and not asked:
-                    asked.append(ask(folder, "cancel", {"node": "1.1"}))
-                    session.campaign._inbox.take()
+                    asked.append(session.campaign._cancel("1.1"))  # at once, as no request of another process is
 
             session.when(cut, cancel)
             await session.run()
@@ -200,6 +199,7 @@ async def test_no_more_is_let_go_than_has_to_be(folder: Path) -> None:
         state.touched.clear()
         assert [it.id for it in chosen(0)] == ["1.5-1", "1.6-1"]
         session.bench.shelf._let_go(chosen(0))
+        await session.bench.book.durable()
         state.set_node("1.4", phase=Phase.ENDED)
         state.touched.clear()
         assert [it.id for it in chosen(0)] == ["1.3-1", "1.4-1"]

@@ -134,7 +134,7 @@ async def test_killed_and_resumed(tmp_path: Path, kind: type[e.Event], number: i
             if number == 0:
                 shutil.copytree(folder, killed)
 
-        session.when(kind, copy)
+        session.when(kind, copy, on_disk=True)
         await session.run()
     again = Model()
     async with several(killed, again, how=How.RESUME) as session:

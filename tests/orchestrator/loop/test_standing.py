@@ -109,7 +109,7 @@ async def test_nothing_stands_for_attempts_that_do_not_come(folder: Path) -> Non
         await session.run()
         purse = CampaignPurse(session.bench.book, "rented", lambda: Amounts.exact({Account.ATTEMPTS: 1}))
         with structlog.testing.capture_logs() as logged:
-            assert not purse.reserve("one", WORST / 1e6)
+            assert not await purse.reserve("one", WORST / 1e6)
         assert logged == []
 
 
@@ -119,7 +119,7 @@ async def test_confirmed_late(folder: Path) -> None:
     async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
         purse = backend_of(session).rented.purse
         assert purse
-        assert purse.reserve("one", WORST / 1e6, USD)
+        assert await purse.reserve("one", WORST / 1e6, USD)
         purse.settle("one", 100 * WORST / 1e6)
         assert session.bench.state.campaign.standing.microdollars == WORST
         await session.run()
@@ -136,7 +136,7 @@ async def test_what_stands_makes_room(folder: Path) -> None:
 
         def stand(event: e.AttemptEnded) -> None:
             if event.node == "1":
-                assert greedy.reserve("idle", (session.bench.book.accounts.left(Account.USD) or 0) / 1e6)
+                assert greedy.set_aside("idle", (session.bench.book.accounts.left(Account.USD) or 0) / 1e6)
 
         async def stand_down() -> None:
             if "idle" in session.bench.state.standing:
@@ -157,7 +157,7 @@ async def test_after_a_crash(folder: Path) -> None:
         rented = backend_of(session).rented
         assert await rented.stand()
         assert session.bench.purse is not None
-        assert session.bench.purse.reserve("priceless", 0.25)
+        assert await session.bench.purse.reserve("priceless", 0.25)
         session.bench.purse.close()  # as if we had died here: nobody settles
     again = rented_site(Script(), Rent(USD))
     async with scripted(folder, None, {"value": 1}, how=How.RESUME, site=again) as session:

@@ -86,12 +86,24 @@ async def test_t88_a_proposer_that_was_cut_by_our_sleep_is_asked_again(folder: P
         assert [it.ending for it in session.of(e.AttemptRequeued)] == [Ending.INTERRUPTED]
 
 
-async def test_t87_standing_still_again_and_again_comes_to_an_end(tmp_path: Path) -> None:
-    """A machine that sleeps sooner than any attempt is done: one standstill is one free ending, however many ran."""
+def waits_for_the_ledger(session: Scripted, seconds: float) -> None:
+    """Nothing could be begun for so long."""
+    awake = session.bench.door.awake
+    was = awake._held
+    awake._held = lambda: was() + seconds
+
+
+@pytest.mark.parametrize("stands", [sleeps, waits_for_the_ledger])
+async def test_t87_standing_still_again_and_again_comes_to_an_end(
+    tmp_path: Path, stands: Callable[[Scripted, float], None]
+) -> None:
+    """A machine that sleeps, or a ledger that is late, sooner than any attempt is done: one standstill is one free
+    ending, however many ran.
+    """
     folder = write_task(tmp_path / "task", "[stall]\nin_a_row = 3\n")
 
     async def act(_: Brief) -> Sequence[Proposal]:
-        sleeps(session, 100)
+        stands(session, 100)
         raise Stalled("it was silent")
 
     async with scripted(folder, None, *[act] * 9, width=1, attempts=9) as session:
@@ -121,7 +133,7 @@ async def test_t88_slept_time_is_not_on_the_clock_of_the_campaign(folder: Path) 
 async def test_t88_a_clock_that_was_set_back_does_not_keep_the_queue_waiting(folder: Path) -> None:
     """An attempt that waits until tomorrow by a clock that was wrong is run now."""
     async with scripted(folder, None, {"value": 3, "do": "cut", "then": '{"do": "answer"}'}) as session:
-        session.bench.book.observers.remove(session.clock.skip_wait)
+        session.bench.book.listeners.remove(session.clock.skip_wait)
 
         def back(_: e.AttemptRequeued) -> None:
             session.script.world.answers = True

@@ -37,6 +37,14 @@ def test_what_one_run_fills_makes_it_serial() -> None:
     assert shaped(saturates=("cpu",)).width == 16
 
 
+def test_times_are_taken_one_at_a_time() -> None:
+    """A neighbour is in what a candidate takes, on whatever clock; who says what one run fills has thought of it."""
+    assert shaped(timed=True).width == 1
+    assert "times are taken one at a time" in shaped(timed=True).why
+    assert shaped(timed=True, saturates=("cpu",)).width == 16
+    assert shaped(timed=True, width=3).width == 3
+
+
 def test_changes_to_code_are_serial() -> None:
     """Each must see what came before it."""
     assert shaped(serial=True).width == 1
