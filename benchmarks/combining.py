@@ -2,14 +2,17 @@
 
 No chambers: bases, combinations and judges are called in this process; the samplers and the choice of the pool are the
 product's own. Two problems, each searched as its example is. *Digits* are the images of `examples/digits`: bases are
-six kinds of model, written with numpy since scikit-learn is no dependency, that leave a share for each digit, of the
-rows that are asked for and of training rows that they have not learnt from; combinations vote, weigh the shares, or
-learn from the training rows how far to trust whom, by least squares with a penalty. *Portfolio* is the very code of
+six kinds of model, written with numpy since scikit-learn is no dependency, on one of four views of an image, that
+leave a share for each digit, of the rows that are asked for and of training rows that they have not learnt from;
+combinations vote, weigh the shares, or learn from the training rows how far to trust whom, by least squares with a
+penalty. *Portfolio* is the very code of
 `examples/portfolio` on instances that are drawn for each seed; combinations choose, and mend nothing, since bases could
 do that as well. Which data are learnt from, development and held-out is drawn for each seed, too.
 
 A trial is one run of a base or of a combination; running the pool on the held-out data counts as one for each member.
-All ways choose by the development score and are compared by the held-out score of what they chose.
+All ways choose by the development score and are compared by the held-out score of what they chose: a flat search its
+best base, `best combination` the best combination of a layered one, and `layered` the best of all that it tried, bases
+included.
 """
 
 import asyncio
@@ -27,6 +30,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from benchmarks.chance import of_mean
+from benchmarks.digit_views import VIEWS
 from benchmarks.figure import Figure
 from benchmarks.samplers import ONE, Grown, proposed
 from orchestrator.domain.pool import choose, shortlist
@@ -39,14 +43,13 @@ from orchestrator.proposers.space import random_point
 from orchestrator.task import Choice, Float, Int, Parameter
 
 SEEDS, TRIALS = 20, 60
-# Seeds from 1000 on were looked at while this was written: where tpe proposes the bases of digits, they are all of one
-# kind of model, and combinations of them gain nothing. How many images are learnt from was fixed before any was run.
-FIRST = 2000
-POOL, DIVERSITY = 5, 0.5
+# Seeds from 1000 and 3000 on were looked at while this was written, and those from 2000 on were reported before there
+# were views. Where tpe proposes the bases of digits, they are of one kind of model, and combinations of them gain less.
+FIRST = 5000
+DIVERSITY = 0.5
 FOLDS = 5
 # Of the 1,797 images: few to learn from, so that there is something to gain, and most held out.
 LEARN, ASKED = 200, 400
-BASES = 35  # of all trials, for the first of the two stages
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DEV, HELD = "dev", "held"
 ROUNDS = 100_000
@@ -63,8 +66,11 @@ class Problem(ABC):
     """One seed of it."""
 
     proposer: ClassVar[str]
+    stage: ClassVar[int]  # of all trials, for the first of the two stages
+    pool: ClassVar[int]
     bases: ClassVar[Mapping[str, Parameter]]
     combinations: ClassVar[Mapping[str, Parameter]]
+    first: ClassVar[Point]  # the combination's workspace as it stands: a stage tries that before anything else
 
     @abstractmethod
     def base(self, point: Point, split: str) -> bytes:
@@ -78,8 +84,9 @@ class Problem(ABC):
 
 
 class Digits(Problem):
-    proposer = "random"
+    proposer, stage, pool = "random", 40, 7
     bases: ClassVar[Mapping[str, Parameter]] = {
+        "view": Choice(values=("pixels", "blurred", "sums", "edges")),
         "model": Choice(values=("neighbours", "kernel", "subspaces", "bayes", "linear", "features")),
         "pixels": Float(low=0.3, high=1.0),
         "draw": Int(low=1, high=20),
@@ -90,24 +97,29 @@ class Digits(Problem):
     }
     combinations: ClassVar[Mapping[str, Parameter]] = {
         "rule": Choice(values=("vote", "weights", "stack")),
-        **{f"weight{at}": Int(low=0, high=4) for at in range(POOL)},
-        "strength": Float(low=1e-2, high=1e2, log=True),
+        **{f"weight{at}": Int(low=1, high=3) for at in range(7)},
+        "strength": Float(low=3.0, high=1e2, log=True),
     }
+    first: ClassVar[Point] = {"rule": "vote"}
 
     def __init__(self, seed: int) -> None:
         images, labels = _digits()
         order = np.random.default_rng(seed).permutation(len(images))
         learn, dev, held = order[:LEARN], order[LEARN : LEARN + ASKED], order[LEARN + ASKED :]
-        self._learn, self._known = images[learn], labels[learn]
-        self._rows = {DEV: images[dev], HELD: images[held]}
+        self._learn, self._known = {name: view(images[learn]) for name, view in VIEWS.items()}, labels[learn]
+        self._rows = {
+            split: {name: view(images[rows]) for name, view in VIEWS.items()}
+            for split, rows in ((DEV, dev), (HELD, held))
+        }
         self._labels = {DEV: labels[dev], HELD: labels[held]}
 
     def base(self, point: Point, split: str) -> bytes:
-        asked = self._said(point, self._learn, self._known, self._rows[split])
-        unseen = np.zeros((len(self._learn), 10))
+        learn = self._learn[str(point["view"])]
+        asked = self._said(point, learn, self._known, self._rows[split][str(point["view"])])
+        unseen = np.zeros((len(learn), 10))
         for fold in range(FOLDS):
-            held = np.arange(len(self._learn)) % FOLDS == fold
-            unseen[held] = self._said(point, self._learn[~held], self._known[~held], self._learn[held])
+            held = np.arange(len(learn)) % FOLDS == fold
+            unseen[held] = self._said(point, learn[~held], self._known[~held], learn[held])
         return _lines(np.vstack([asked, unseen]))
 
     def _said(self, point: Point, learn: Any, known: Any, rows: Any) -> Any:
@@ -155,13 +167,13 @@ class Digits(Problem):
         return _ridge(learnt, np.eye(10)[known], asked, float(point["strength"]))
 
     def combination(self, point: Point, members: Sequence[bytes], split: str) -> bytes:
-        asked = len(self._rows[split])
+        asked = len(self._labels[split])
         said = [_table(left) for left in members]
         if point["rule"] == "stack":
             learnt, rows = np.hstack([it[asked:] for it in said]), np.hstack([it[:asked] for it in said])
             return _lines(_ridge(learnt, np.eye(10)[self._known], rows, float(point["strength"])))
         weighs = point["rule"] == "weights"
-        weights = [int(point[f"weight{at}"]) * weighs + (not weighs) + 1e-3 * (at == 0) for at in range(len(said))]
+        weights = [(int(point[f"weight{at}"]) if weighs else 1) + 1e-3 * (at == 0) for at in range(len(said))]
         whole = sum(weight * it[:asked] for weight, it in zip(weights, said, strict=True))
         return _lines(np.asarray(whole) / sum(weights))
 
@@ -172,7 +184,7 @@ class Digits(Problem):
 
 
 class Portfolio(Problem):
-    proposer = "tpe"
+    proposer, stage, pool = "tpe", 35, 5
     bases: ClassVar[Mapping[str, Parameter]] = {
         "rule": Choice(values=("first", "best", "worst", "last")),
         "order": Choice(values=("given", "falling", "rising", "thirds", "pairs")),
@@ -181,12 +193,13 @@ class Portfolio(Problem):
     }
     combinations: ClassVar[Mapping[str, Parameter]] = {
         "choice": Choice(values=("first", "fullest")),
-        "members": Int(low=1, high=POOL),
+        "members": Int(low=1, high=5),
     }
+    first: ClassVar[Point] = {"choice": "first", "members": 5}
 
     def __init__(self, seed: int) -> None:
-        drawn = _loaded("make_data")
-        self._pack, self._portfolio = _loaded("workspace/pack"), _loaded("combine/portfolio")
+        drawn = _loaded("portfolio/make_data")
+        self._pack, self._portfolio = _loaded("portfolio/workspace/pack"), _loaded("portfolio/combine/portfolio")
         # Those of the example itself are seeds 1 and 2.
         self._instances = {split: drawn.instances(random.Random(f"{seed}/{split}")) for split in (DEV, HELD)}
 
@@ -217,11 +230,15 @@ class Tried(NamedTuple):
     scored: Scored
 
 
+# What bases left, by their points and splits: campaigns of one seed draw many of the same, which are run once.
+Kept = dict[tuple[str, str], bytes]
+
+
 class Search:
     """One campaign's trials. Combinations are proposed at random, as in the examples."""
 
-    def __init__(self, problem: Problem, seed: int) -> None:
-        self.problem, self._seed = problem, seed
+    def __init__(self, problem: Problem, seed: int, kept: Kept) -> None:
+        self.problem, self._seed, self._kept = problem, seed, kept
         self._draw = random.Random(seed)
         self._past = Grown()
         self.by(problem.proposer)
@@ -241,83 +258,68 @@ class Search:
             point = await proposed(self._tpe, self._past, self._seed)
         else:
             point = random_point(dict(self.problem.bases), self._draw)
-        left = self.problem.base(point, DEV)
+        left = self._left(point, DEV)
         self.tried.append(Tried(point, (), left, self.problem.score(left, DEV)))
         self._past.add(point, self.tried[-1].scored.score)
 
-    def combination(self, members: Sequence[Tried]) -> None:
-        point = random_point(dict(self.problem.combinations), self._draw)
+    def _left(self, point: Point, split: str) -> bytes:
+        name = (json.dumps(dict(point), sort_keys=True), split)
+        if name not in self._kept:
+            self._kept[name] = self.problem.base(point, split)
+        return self._kept[name]
+
+    def combination(self, members: Sequence[Tried], point: Point | None = None) -> None:
+        point = point or random_point(dict(self.problem.combinations), self._draw)
         left = self.problem.combination(point, [it.left for it in members], DEV)
         points = tuple(it.point for it in members)
         self.tried.append(Tried(point, points, left, self.problem.score(left, DEV)))
 
     def some(self, of: Sequence[Tried]) -> list[Tried]:
-        return self._draw.sample(list(of), POOL)
+        return self._draw.sample(list(of), self.problem.pool)
 
     def most(self) -> float:
         """The best of all combinations, chosen by the held-out score itself: no search can bring more with them."""
         combined = [it for it in self.tried if it.members]
-        left = [self.problem.base(point, HELD) for point in combined[0].members]
+        left = [self._left(point, HELD) for point in combined[0].members]
         wholes = (self.problem.combination(it.point, left, HELD) for it in combined)
         return max(self.problem.score(whole, HELD).score for whole in wholes)
 
-    def held(self) -> float:
-        """Of the best on development data, the first of several."""
-        best = max(self.tried, key=lambda it: it.scored.score)
-        left = [self.problem.base(point, HELD) for point in best.members or (best.point,)]
+    def held(self, *, combined: bool = False) -> float:
+        """Of the best on development data, the first of several; `combined`: of the combinations."""
+        best = max((it for it in self.tried if it.members or not combined), key=lambda it: it.scored.score)
+        left = [self._left(point, HELD) for point in best.members or (best.point,)]
         whole = self.problem.combination(best.point, left, HELD) if best.members else left[0]
         return self.problem.score(whole, HELD).score
 
 
-async def flat(search: Search) -> float:
+async def flat(search: Search) -> None:
     """Bases alone."""
     for _ in range(TRIALS):
         await search.base()
-    return search.held()
 
 
-async def flat_by_tpe(search: Search) -> float:
-    return await flat(search.by("tpe"))
-
-
-async def flat_at_random(search: Search) -> float:
-    return await flat(search.by("random"))
-
-
-async def mixed(search: Search) -> float:
-    """After ten bases, every other trial combines five of the ten best so far, drawn again each time. What it chose is
+async def mixed(search: Search) -> None:
+    """After ten bases, every other trial combines some of the ten best so far, drawn again each time. What it chose is
     run on the held-out data at the end, which takes as many trials as it has members.
     """
-    for number in range(TRIALS - POOL):
+    for number in range(TRIALS - search.problem.pool):
         if number < 10 or number % 2:
             await search.base()
         else:
             search.combination(search.some(sorted(search.bases, key=lambda it: -it.scored.score)[:10]))
-    return search.held()
 
 
-async def layered(search: Search, diversity: float = DIVERSITY) -> float:
+async def layered(search: Search, diversity: float = DIVERSITY) -> None:
     """Bases, a frozen pool, combinations of it."""
-    for _ in range(BASES):
+    for _ in range(search.problem.stage):
         await search.base()
-    members = pooled(search.bases, diversity)
-    for _ in range(TRIALS - BASES - len(members)):
+    members = pooled(search.bases, search.problem.pool, diversity)
+    search.combination(members, search.problem.first)
+    for _ in range(TRIALS - search.problem.stage - len(members) - 1):
         search.combination(members)
-    return search.held()
 
 
-async def at_most(search: Search) -> float:
-    """The same, if it could look: a bound."""
-    await layered(search)
-    return search.most()
-
-
-async def best_only(search: Search) -> float:
-    """The same with a pool that is chosen by merit alone."""
-    return await layered(search, 0.0)
-
-
-def pooled(bases: Sequence[Tried], diversity: float) -> list[Tried]:
+def pooled(bases: Sequence[Tried], size: int, diversity: float) -> list[Tried]:
     """Chosen as a campaign chooses; what left the same is left out."""
     found: dict[str, Tried] = {}
     for it in sorted(bases, key=lambda it: -it.scored.score):
@@ -331,24 +333,38 @@ def pooled(bases: Sequence[Tried], diversity: float) -> list[Tried]:
         for name, it in found.items()
     ]
     outputs = {name: {"left": it.left} for name, it in found.items()}
-    chosen = choose(shortlist(nodes, run, POOL), run, outputs, POOL, diversity)
+    chosen = choose(shortlist(nodes, run, size), run, outputs, size, diversity)
     return [found[it.node] for it in chosen]
 
 
 PROBLEMS: dict[str, type[Any]] = {"digits": Digits, "portfolio": Portfolio}
-WAYS = {
-    "flat by tpe": flat_by_tpe,
-    "flat at random": flat_at_random,
-    "mixed": mixed,
-    "layered": layered,
-    "layered, chosen by the held-out score itself": at_most,
-    "layered by merit alone": best_only,
-}
+TPE, RANDOM, MIXED, COMBINED, LAYERED = "flat by tpe", "flat at random", "mixed", "best combination", "layered"
+PAIRS = [(COMBINED, TPE), (COMBINED, RANDOM), (LAYERED, TPE), (LAYERED, RANDOM), (LAYERED, MIXED)]
+
+
+async def _ways(name: str, seed: int) -> dict[str, float]:
+    """The held-out score of what each of them chose."""
+    problem = PROBLEMS[name](seed)
+    kept: Kept = {}
+    by_tpe, at_random, among, stage, merit = (Search(problem, seed, kept) for _ in range(5))
+    await flat(by_tpe.by("tpe"))
+    await flat(at_random.by("random"))
+    await mixed(among)
+    await layered(stage)
+    await layered(merit, 0.0)
+    return {
+        TPE: by_tpe.held(),
+        RANDOM: at_random.held(),
+        MIXED: among.held(),
+        COMBINED: stage.held(combined=True),
+        LAYERED: stage.held(),
+        "layered by merit alone": merit.held(),
+        "best combination, chosen by the held-out score itself": stage.most(),
+    }
 
 
 def _one(name: str, seed: int) -> dict[str, float]:
-    problem = PROBLEMS[name](FIRST + seed)
-    return {way: asyncio.run(search(Search(problem, FIRST + seed))) for way, search in WAYS.items()}
+    return asyncio.run(_ways(name, FIRST + seed))
 
 
 def chance_of(differences: Sequence[float]) -> float:
@@ -368,10 +384,10 @@ async def measure(seeds: int = SEEDS) -> list[Figure]:
 
 
 def _figures(name: str, found: Sequence[Mapping[str, float]]) -> list[Figure]:
-    means = {way: statistics.fmean(it[way] for it in found) for way in WAYS}
+    means = {way: statistics.fmean(it[way] for it in found) for way in found[0]}
     figures = [Figure(f"combining, {name}: held-out score, {way}", mean, "") for way, mean in means.items()]
-    pairs = [("layered", "flat by tpe", "<= 0.01"), ("layered", "flat at random", "<= 0.01"), ("layered", "mixed", "")]
-    for way, other, goal in pairs:
+    for way, other in PAIRS:
+        goal = "" if other == MIXED else "<= 0.01"
         gains = [it[way] - it[other] for it in found]
         low, high = of_mean(gains)
         told = f"combining, {name}: {way} above {other} on held-out data"
@@ -421,8 +437,8 @@ def _verdict(scored: Scored) -> Verdict:
 
 
 def _loaded(name: str) -> ModuleType:
-    """A program of the example, which is trusted here."""
-    spec = importlib.util.spec_from_file_location(Path(name).name, EXAMPLES / "portfolio" / f"{name}.py")
+    """A program of an example, which is trusted here."""
+    spec = importlib.util.spec_from_file_location(Path(name).name, EXAMPLES / f"{name}.py")
     if spec is None or spec.loader is None:
         raise ImportError(name)
     module = importlib.util.module_from_spec(spec)

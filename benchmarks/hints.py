@@ -29,6 +29,7 @@ from orchestrator.change.applying import apply_text
 from orchestrator.domain.profile import Profile
 from orchestrator.judge.helpers import GUEST, PROFILE
 from orchestrator.judge.profile import read_profile
+from orchestrator.meta.chooser import Meta
 from orchestrator.proposers import Brief, Exhausted
 from orchestrator.proposers.operators import Operators
 
@@ -218,10 +219,11 @@ async def searched(
 ) -> list[float]:
     """The best score after each attempt, each built on the best so far; no more than until one is as good as that."""
     root, proposer = Tree.of({"f.py": source.encode()}), Operators(POLICY)
-    past, best, found = Memory(root), "1", []
+    past, meta, best, found = Memory(root), Meta(), "1", []
     scores: dict[str, float | None] = {"1": score(source)}
     for number in range(1, most + 1):
-        brief = Brief(f"{best}.{number}", best, number, seed, past.trees[best], past=past)
+        chooser = meta.chooser(past.ended, seed, number, 0)
+        brief = Brief(f"{best}.{number}", best, number, seed, past.trees[best], past=past, chooser=chooser)
         try:
             [proposal] = await proposer.propose(replace(brief, profile=profile, hot=hot))
         except Exhausted:

@@ -21,12 +21,10 @@ from orchestrator.meta.chooser import Learnt, Meta
 from orchestrator.meta.credit import Crediting, Price
 from orchestrator.meta.policy import Learning
 from orchestrator.proposers import Tried
-from orchestrator.proposers.operators.memory import Memory
 
 ARMS = tuple(f"arm {number}" for number in range(14))
 PRIOR: Mapping[str, float] = dict.fromkeys(ARMS, 1.0)
 CAP = 600
-_CURIOUS = 0.25
 
 
 @dataclass(frozen=True)
@@ -93,14 +91,12 @@ def evenly(seed: int) -> Pick:
 
 
 def today(seed: int) -> Pick:
-    """What operators remember of each other without the meta loop."""
-    dice, memory = random.Random(f"today/{seed}"), Memory()
+    """What each arm brought lately, which is all that counts without the meta loop."""
+    dice, meta = random.Random(f"today/{seed}"), Meta()
 
     def pick(ended: Sequence[Tried], number: int) -> tuple[str, Drawn | None]:
-        del number
-        memory.learn(ended)
-        asks = dice.random() >= _CURIOUS
-        return dice.choices(ARMS, [memory.of_operator(arm) if asks else 1.0 for arm in ARMS])[0], None
+        chooser = meta.chooser(ended, seed, number, 0)
+        return chooser.choose("operator", PRIOR, dice, lately=True) or "", None
 
     return pick
 

@@ -13,6 +13,7 @@ from benchmarks.figure import Figure
 from orchestrator.change import Policy, Tree
 from orchestrator.change.applying import apply_text
 from orchestrator.domain.proposal import Proposal
+from orchestrator.meta.chooser import Meta
 from orchestrator.proposers import Brief, Exhausted, Tried
 from orchestrator.proposers.operators import Operators
 from orchestrator.proposers.operators.table import ON_CODE, ON_LINES
@@ -115,11 +116,12 @@ class Memory:
 async def search(proposer: Operators, problem: Problem, attempts: int, seed: int) -> float:
     """The best score after so many attempts, each built on the best so far."""
     root = Tree.of({"f.py": problem.source + BESIDE})
-    past = Memory(root)
+    past, meta = Memory(root), Meta()
     scores: dict[str, float | None] = {"1": 0.0}
     best = "1"
     for number in range(1, attempts + 1):
-        brief = Brief(f"{best}.{number}", best, number, seed, past.trees[best], past=past)
+        chooser = meta.chooser(past.ended, seed, number, 0)
+        brief = Brief(f"{best}.{number}", best, number, seed, past.trees[best], past=past, chooser=chooser)
         try:
             [proposal] = await proposer.propose(brief)
         except Exhausted:

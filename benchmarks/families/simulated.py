@@ -9,9 +9,6 @@ from dataclasses import dataclass
 
 from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers import Brief
-from orchestrator.proposers.operators.memory import Memory
-
-_CURIOUS = 0.25
 
 
 @dataclass(frozen=True)
@@ -86,14 +83,14 @@ def thrown(arms: Arms, place: Place, arm: str, dice: random.Random) -> tuple[Pla
 
 
 class Drawing:
-    """A proposer that only chooses. With `memory`, as operators weigh theirs where nothing else learns."""
+    """A proposer that only chooses; where it is `adaptive`, as operators do where nothing else learns."""
 
     serial = False
     branching = True
 
     def __init__(self, names: Sequence[str], *, adaptive: bool) -> None:
         self._names = names
-        self._memory = Memory() if adaptive else None
+        self._adaptive = adaptive
 
     def exhausted(self, number: int) -> str | None:
         del number
@@ -102,8 +99,5 @@ class Drawing:
     async def propose(self, brief: Brief) -> Sequence[Proposal]:
         rng = random.Random(f"drawing/{brief.seed}/{brief.number}")
         weights = dict.fromkeys(self._names, 1.0)
-        if self._memory and not brief.chooser.learns and rng.random() >= _CURIOUS:
-            self._memory.learn(brief.past.ended)
-            weights = {name: self._memory.of_operator(name) for name in self._names}
-        arm = brief.chooser.choose("model", weights, rng) or self._names[0]
+        arm = brief.chooser.choose("model", weights, rng, lately=self._adaptive) or self._names[0]
         return [Proposal(operator=arm, description=arm, text=f"{brief.node}\n", drawn=brief.chooser.drawn)]

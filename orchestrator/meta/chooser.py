@@ -7,6 +7,7 @@ from math import exp, log
 
 from orchestrator.domain.proposal import Arm, Drawn, Knob
 from orchestrator.meta.credit import Credit, Crediting, Price, Result
+from orchestrator.meta.lately import Lately, Recent
 from orchestrator.meta.policy import GradientPolicy, Learning, LiftPolicy, Policy, View
 from orchestrator.meta.tuning import USUAL, Tuning
 
@@ -15,13 +16,16 @@ IN_SIGHT = 64  # of those under way, so that a draw costs the same with thousand
 
 class Chooser:
     """The choices for one brief, each noted with the probability under which it was made. Without a `view` it draws by
-    the weights that it is given, with the caller's own dice.
+    the weights that it is given, with the caller's own dice; `lately` is what each arm was worth of late.
     """
 
-    def __init__(self, rng: random.Random | None = None, view: View | None = None) -> None:
+    def __init__(
+        self, rng: random.Random | None = None, view: View | None = None, lately: Recent | None = None
+    ) -> None:
         # Not for secrets: the seed is in the ledger.
         self._rng = rng or random.Random(0)  # noqa: S311
         self._view = view
+        self.lately = lately or Lately().recent()
         self._arms: dict[str, Arm] = {}
         self._knobs: dict[str, Knob] = {}
 
@@ -38,27 +42,37 @@ class Chooser:
 
     def fork(self) -> "Chooser":
         """With the same dice and what was chosen so far; what it chooses is known to it alone."""
-        other = Chooser(self._rng, self._view)
+        other = Chooser(self._rng, self._view, self.lately)
         other._arms, other._knobs = dict(self._arms), dict(self._knobs)
         return other
 
     def choose(
-        self, slot: str, prior: Mapping[str, float], rng: random.Random | None = None, *, priced: bool = False
+        self,
+        slot: str,
+        prior: Mapping[str, float],
+        rng: random.Random | None = None,
+        *,
+        priced: bool = False,
+        lately: bool = False,
     ) -> str | None:
         """One of those whose weight is above 0; None where none is. `rng` are the caller's own dice, which are thrown
-        where nothing is learnt. `priced`: the weights have prices in them already.
+        where nothing is learnt. `priced`: the weights have prices in them already. `lately`: where nothing is learnt,
+        what each was worth of late counts.
         """
         among = {name: weight for name, weight in prior.items() if weight > 0}
         if not among:
             return None
-        if self._view is None:
+        view, dice = self._view, self._rng
+        if view is None:
+            view, dice = self.lately.view if lately else None, rng or self._rng
+        if view is None:
             weights = [max(0.0, weight) for weight in prior.values()]
-            option = (rng or self._rng).choices(list(prior), weights)[0]
+            option = dice.choices(list(prior), weights)[0]
             odds = among[option] / sum(among.values())
         else:
-            among = among if priced else self._view.per_cost(slot, among)
-            all_odds = self._view.odds(slot, among)
-            option = self._rng.choices(list(all_odds), list(all_odds.values()))[0]
+            among = among if priced else view.per_cost(slot, among)
+            all_odds = view.odds(slot, among)
+            option = dice.choices(list(all_odds), list(all_odds.values()))[0]
             odds = all_odds[option]
         self._arms[slot] = Arm(option=option, p=odds, among=among)
         return option
@@ -91,6 +105,7 @@ class Meta:
     _last: Result | None
     _credit: Credit
     _policy: Policy
+    _lately: Lately
 
     def __init__(self, learnt: Learnt | None = None, tuning: Tuning = USUAL) -> None:
         self._learnt = learnt or Learnt()
@@ -107,7 +122,8 @@ class Meta:
         """For one brief; the same for the same past and seed. `running` are those that have not ended."""
         # Not for secrets: the seed is in the ledger.
         rng = random.Random(f"meta/{seed}/{number}/{again}")  # noqa: S311
-        return Chooser(rng, self.view(ended, running))
+        self._learn(ended)
+        return Chooser(rng, self.view(ended, running), self._lately.recent())
 
     def view(self, ended: Sequence[Result], running: Sequence[Result] = ()) -> View | None:
         """The policy after all of these; None where nothing is learnt."""
@@ -121,7 +137,8 @@ class Meta:
         if self._seen > len(ended) or (self._seen and ended[self._seen - 1] is not self._last):
             self._forget()
         for at in range(self._seen, len(ended)):
-            for earned in self._credit.earned(ended[at]):
+            self._lately.learn(ended[at])
+            for earned in self._credit.earned(ended[at]) if self.learns else ():
                 self._policy.learn(earned)
         self._seen = len(ended)
         self._last = ended[-1] if ended else None
@@ -129,6 +146,7 @@ class Meta:
     def _forget(self) -> None:
         self._seen = 0
         self._last = None
+        self._lately = Lately()
         self._credit = Credit(self._learnt.credit, self._learnt.price, self._tuning)
         by_lift = self._learnt.learning is Learning.LIFT
         self._policy = LiftPolicy(self._tuning) if by_lift else GradientPolicy(self._tuning)

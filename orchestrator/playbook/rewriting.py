@@ -77,7 +77,7 @@ def attempt_lines(state: State) -> list[str]:
     """What users tried last, in one line each: words of a model, made fit to be shown to another as data."""
     root = f"{state.campaign.run}."
     ended = [node for node in state.nodes.values() if _is_users(node) and node.id.startswith(root)]
-    ended.sort(key=lambda node: (node.ended_at, node.number))
+    ended.sort(key=lambda node: (node.ended_place, node.number))
     return [_attempt_line(node) for node in ended[-_ATTEMPTS:]]
 
 

@@ -1,6 +1,8 @@
 """Several proposers in one search, each an arm with a price: the cheap ones first, the dear ones when those stall.
 
-Which one is asked is a choice like any other: with `search.meta` it follows what each brought at what it cost.
+Which one is asked is a choice like any other: with `search.meta` it follows what each brought at what it cost. Points
+beside changes of code, the proposer `mixed`, are one case: two arms without a price, of which the one that
+often got better lately is asked more often, whether the search learns or not.
 """
 
 import math
@@ -18,6 +20,8 @@ _STALL = 8.0
 # What does not apply, or has no output, halves an arm's weight each time in a row, down to this.
 _LEAST_TRUST = 1 / 16
 _LOOK_BACK = 40
+# Of arms without a price, the weaker must get its chance again.
+_LEAST_SHARE = 1 / 4
 
 
 @dataclass(frozen=True)
@@ -34,15 +38,15 @@ class PricedArm:
 
 class Arms:
     """Builds on what the search has found so far, whichever arm found it. `drafts`: all compete in tuning, so that each
-    arm is asked for as many as it may offer.
+    arm is asked for as many as it may offer. `priced`: the usual weights have prices in them.
     """
 
     branching = True
-    _priced = True  # the usual weights have prices in them
 
-    def __init__(self, arms: Mapping[str, PricedArm], *, drafts: bool = False) -> None:
+    def __init__(self, arms: Mapping[str, PricedArm], *, drafts: bool = False, priced: bool = True) -> None:
         self._arms = arms
         self._drafts = drafts
+        self._priced = priced
         self.serial = any(arm.proposer.serial for arm in arms.values())
 
     def exhausted(self, number: int) -> str | None:
@@ -51,7 +55,9 @@ class Arms:
 
     def with_proposer(self, name: str, proposer: Proposer) -> "Arms":
         """The same with another proposer for an arm."""
-        return Arms({**self._arms, name: replace(self._arms[name], proposer=proposer)}, drafts=self._drafts)
+        return Arms(
+            {**self._arms, name: replace(self._arms[name], proposer=proposer)}, drafts=self._drafts, priced=self._priced
+        )
 
     async def propose(self, brief: Brief) -> Sequence[Proposal]:
         """Another one is asked where the first has nothing more, or only repeats what is known; those that ask a model
@@ -85,7 +91,13 @@ class Arms:
         return random.Random(f"arms/{brief.seed}/{brief.number}/{brief.again}")  # noqa: S311
 
     def _weights(self, brief: Brief) -> dict[str, float]:
-        """Before anything is learnt: by price, which counts less and less while nothing gets better."""
+        """Before anything is learnt: by price, which counts less and less while nothing gets better. Arms without a
+        price: by how often each was better lately, if the search does not learn.
+        """
+        if not self._priced:
+            chooser = brief.chooser
+            rates = {name: 1.0 if chooser.learns else chooser.lately.rate(SLOT, name) for name in self._arms}
+            return {name: max(rate, _LEAST_SHARE * max(rates.values())) for name, rate in rates.items()}
         matters = math.exp(-_since_better(brief.past) / _STALL)
         return {name: arm.price**-matters * _trust(brief.past, name) for name, arm in self._arms.items()}
 

@@ -5,7 +5,6 @@ from orchestrator.proposers.arms import Arms, PricedArm
 from orchestrator.proposers.base import Proposer, ProposerContext
 from orchestrator.proposers.grid import Grid
 from orchestrator.proposers.injected import Injected
-from orchestrator.proposers.mixed import Mixed
 from orchestrator.proposers.random import Random
 from orchestrator.task import Space, TaskError
 
@@ -47,7 +46,8 @@ def de(context: ProposerContext) -> Proposer:
 
 
 def mixed(context: ProposerContext) -> Proposer:
-    return Mixed(_sampler("tpe", context), operators(context))
+    arms = {"points": PricedArm(_sampler("tpe", context)), "code": PricedArm(operators(context))}
+    return Arms(arms, drafts=True, priced=False)
 
 
 def hybrid(context: ProposerContext) -> Proposer:

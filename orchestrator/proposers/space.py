@@ -22,15 +22,15 @@ def random_point(space: Mapping[str, Parameter], rng: random.Random) -> Point:
 
 def resampled(space: Mapping[str, Parameter], rng: random.Random, point: Mapping[str, Value]) -> Point:
     """Some of the parameters drawn again, the others stay. Another point than before, unless there is hardly any."""
-    drawn = _some_anew(space, rng, point)
+    drawn = _some_redrawn(space, rng, point)
     for _ in range(_TRIES - 1):
         if drawn != point:
             break
-        drawn = _some_anew(space, rng, point)
+        drawn = _some_redrawn(space, rng, point)
     return drawn
 
 
-def _some_anew(space: Mapping[str, Parameter], rng: random.Random, point: Mapping[str, Value]) -> Point:
+def _some_redrawn(space: Mapping[str, Parameter], rng: random.Random, point: Mapping[str, Value]) -> Point:
     names = list(space)
     chosen = {rng.choice(names), *(name for name in names if rng.random() < 0.5)}
     return _filled(space, lambda name: point[name] if name in point and name not in chosen else draw(space[name], rng))

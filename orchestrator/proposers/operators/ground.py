@@ -27,7 +27,7 @@ class Ground:
         if self._profile is None:
             return UNREACHED
         first, last = _changed_lines(self._now, changed)
-        old = self._old(first, last)
+        old = self._old(first, last) or self._around(first, last)
         return UNREACHED if old and self._profile.reaches(*old) is False else 1.0
 
     def heat(self, start: int, end: int) -> float:
@@ -50,6 +50,15 @@ class Ground:
         """Those of these lines that were there before, from the first to the last."""
         lines = [self._places[line] for line in range(first, last + 1) if line in self._places]
         return (min(lines), max(lines)) if lines else None
+
+    def _around(self, first: int, last: int) -> tuple[int, int] | None:
+        """Of lines that are all new, those between which they stand: what is amid lines that no run reached is not
+        reached either.
+        """
+        above = next((self._places[line] for line in range(first - 1, 0, -1) if line in self._places), None)
+        lines = len(self._lines(self._now))
+        below = next((self._places[line] for line in range(last + 1, lines + 1) if line in self._places), None)
+        return (above, below) if above is not None and below is not None else None
 
     @cached_property
     def _places(self) -> dict[int, int]:

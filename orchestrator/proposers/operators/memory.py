@@ -1,4 +1,5 @@
-"""What the past teaches: which operators, files and functions were worth it, how large a step should be, who did well.
+"""What the past teaches of places: which files and functions were worth it, how large a step should be, who did well.
+Which operators were is known to the chooser.
 
 A fold over what has ended, in order, and a function of nothing else: a resumed campaign goes on as it would have.
 """
@@ -9,15 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.meta.credit import Came, outcome
+from orchestrator.meta.lately import Rewards, Tally
 from orchestrator.proposers.base import Tried
 from orchestrator.proposers.operators.edit import Told, read_description
 from orchestrator.proposers.operators.numbers import FIRST_STEP, LEAST_STEP, MOST_STEP, is_real
 
-# What a change is worth without being better: one that runs and matters is nearer to it than one that does not.
-_BROKEN, _SAME, _WORSE, _BETTER = 0.0, 0.02, 0.08, 0.2
-_EXPECTED = 0.15
-_TRUST = 5.0  # so many trials weigh as much as what was expected beforehand
-_FADING = 0.97
 _GROW = 1.5
 _SHRINK = _GROW**-0.25  # with one success in five, a step stays as it is
 _BEST, _RECENT = 6, 6
@@ -28,36 +25,6 @@ _STEPS = {"numbers": "several", "line numbers": "several", "factor": "factor"}
 _SINGLE = ("constant", "line number")
 _ONWARD = ("onward", "line onward")
 FIRST_FACTOR = 1.2
-
-
-@dataclass
-class Tally:
-    """How often something was tried, what came of it, and how often that was just nothing; older things fade. `tried`
-    and `matters` do not: whether a change there ever made a difference.
-    """
-
-    weight: float = 0.0
-    reward: float = 0.0
-    same: float = 0.0
-    tried: int = 0
-    matters: bool = False
-
-    def add(self, reward: float, came: Came, *, matters: bool) -> None:
-        self.tried += 1
-        self.matters |= matters
-        self.weight = self.weight * _FADING + 1.0
-        self.reward = self.reward * _FADING + reward
-        self.same = self.same * _FADING + (came is Came.SAME)
-
-    @property
-    def quality(self) -> float:
-        """1 for what is as good as expected."""
-        return (_TRUST * _EXPECTED + self.reward) / (_TRUST + self.weight) / _EXPECTED
-
-    @property
-    def life(self) -> float:
-        """How much of it makes a difference at all: code that is never reached is soon known."""
-        return (1.0 + self.weight - self.same) / (1.0 + self.weight)
 
 
 @dataclass(frozen=True, order=True)
@@ -85,11 +52,9 @@ class Memory:
         self._seen = len(ended)
         self._last = ended[-1] if ended else None
 
-    def of_operator(self, name: str) -> float:
-        return self._quality(("operator", name))
-
     def of_file(self, path: str) -> float:
-        return self._quality(("file", path))
+        tally = self._tallies.get(("file", path))
+        return tally.quality if tally else 1.0
 
     def of_owner(self, path: str, owner: str) -> float:
         tally = self._tallies.get(("owner", path, owner))
@@ -133,20 +98,16 @@ class Memory:
         self._improved: dict[str, str] = {}
         self._best: list[Known] = []
         self._recent: deque[Known] = deque(maxlen=_RECENT)
-        self._large_gain = 0.0
+        self._rewards = Rewards()
         self._went_on: dict[str, int] = {}
-
-    def _quality(self, key: tuple[str, ...]) -> float:
-        tally = self._tallies.get(key)
-        return tally.quality if tally else 1.0
 
     def _add(self, tried: Tried) -> None:
         came, gain = outcome(tried)
         if tried.params is None:  # a point of the parameters tells nothing of operators
             told = read_description(tried.description)
-            reward = self._reward(came, gain)
+            reward = self._rewards.of(came, gain)
             matters = came is not Came.SAME or tried.parent_merits is None
-            for key in (("operator", tried.operator), ("file", told.path), ("owner", told.path, told.owner)):
+            for key in (("file", told.path), ("owner", told.path, told.owner)):
                 self._tallies.setdefault(key, Tally()).add(reward, came, matters=matters)
             self._adapt(tried.operator, told, came)
             if tried.operator in _ONWARD and came is not Came.BETTER:
@@ -157,14 +118,6 @@ class Memory:
             insort(self._best, known)
             del self._best[:-_BEST]
             self._recent.append(known)
-
-    def _reward(self, came: Came, gain: float) -> float:
-        """A gain counts beside the largest of late: the scale of scores is the task's own."""
-        self._large_gain *= _FADING
-        if came is not Came.BETTER:
-            return {Came.SAME: _SAME, Came.WORSE: _WORSE}.get(came, _BROKEN)
-        self._large_gain = max(self._large_gain, gain)
-        return _BETTER + (1.0 - _BETTER) * gain / self._large_gain
 
     def _adapt(self, operator: str, told: Told, came: Came) -> None:
         kind = _STEPS.get(operator)

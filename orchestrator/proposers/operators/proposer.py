@@ -27,7 +27,6 @@ from orchestrator.proposers.operators.table import ON_CODE, ON_LINES, OnCode, On
 
 DRAWS = 80  # for one proposal, and twenty more for each further one
 _IDLE = 2
-_CURIOUS = 0.25  # share of draws that asks nobody which operator does well
 _NOT_AGAIN = 0.3  # how much less likely a direction becomes with each step in it that did not help
 _HOT_FIRST = 0.5  # share of draws that leave out what takes the time, until that was seen to fail
 _CUTS = {"delete": 2.0, "loop": 1.0}
@@ -73,14 +72,15 @@ class Operators:
         targets = editable_texts(brief.tree, self._policy, self._left_out)
         if not targets:
             raise Exhausted("no editable file is text, so there is nothing for operators to change")
-        self._memory.learn(brief.past.ended if self._adaptive else ())
+        self._memory.learn(brief.past.ended)
         # Not for secrets: the seed is in the ledger.
         rng = random.Random(f"operators/{brief.seed}/{brief.number}/{brief.again}")  # noqa: S311
         drawing = Drawing(brief, targets, self._tables, rng)
         found: dict[str, Proposal] = {}
         draws = DRAWS + 20 * (brief.count - 1)
         for draw in range(draws):
-            drawn = drawing.draw(Memory() if draw >= _BOLD * draws else self._memory)
+            is_bold = not self._adaptive or draw >= _BOLD * draws
+            drawn = drawing.draw(Memory() if is_bold else self._memory, bold=is_bold)
             made = self._proposal(brief, drawn) if drawn else None
             if made and not brief.past.knows(made[0]):
                 found.setdefault(*made)
@@ -138,9 +138,10 @@ class Drawing:
         told = (read_description(it.description) for it in self._brief.past.running[-IN_SIGHT:])
         return Counter((it.path, it.owner) for it in told)
 
-    def draw(self, memory: Memory) -> Draw | None:
+    def draw(self, memory: Memory, *, bold: bool) -> Draw | None:
+        """`bold`: whatever operators were worth of late."""
         chooser = self._brief.chooser.fork()
-        cuts = self._cuts(memory)
+        cuts = self._cuts(None if bold else chooser)
         target = pick(self._rng, self._targets, lambda it: self._weight(it, memory, cuts=cuts))
         if target is None:
             return None
@@ -157,7 +158,7 @@ class Drawing:
         if cuts:
             name = chooser.choose("operator", {it: weight for it, weight in _CUTS.items() if it in table}, self._rng)
         else:
-            name = self._operator(target.path, table, memory, chooser)
+            name = self._operator(target.path, table, chooser, bold=bold)
         if name is None:
             return None
         edit = (
@@ -174,14 +175,14 @@ class Drawing:
             return None
         return Draw(target.path, name, edit, chooser)
 
-    def _cuts(self, memory: Memory) -> bool:
+    def _cuts(self, chooser: Chooser | None) -> bool:
         """Whether this draw leaves out some of what takes the time: less and less where that does not help."""
         profile = self._brief.profile
         if not self._brief.hot or profile is None or not profile.is_timed:
             return False
         if not any((ground := self._ground(it)) and ground.is_hot for it in self._targets):
             return False
-        worth = max(memory.of_operator(name) for name in _CUTS)
+        worth = max(chooser.lately.quality("operator", name) for name in _CUTS) if chooser else 1.0
         return self._rng.random() < _HOT_FIRST * min(1.0, worth)
 
     def _weight(self, target: Target, memory: Memory, *, cuts: bool) -> float:
@@ -210,12 +211,10 @@ class Drawing:
         return memory.hope(*place, self._under_way[place])
 
     def _operator(
-        self, path: str, table: Mapping[str, OnCode] | Mapping[str, OnLines], memory: Memory, chooser: Chooser
+        self, path: str, table: Mapping[str, OnCode] | Mapping[str, OnLines], chooser: Chooser, *, bold: bool
     ) -> str | None:
         weights = {name: it.weight for name, it in table.items() if self._idle[path, name] < _IDLE}
-        if not chooser.learns and self._rng.random() >= _CURIOUS:
-            weights = {name: weight * memory.of_operator(name) for name, weight in weights.items()}
-        return chooser.choose("operator", weights, self._rng)
+        return chooser.choose("operator", weights, self._rng, lately=not bold)
 
     def _hints(self, path: str, memory: Memory, chooser: Chooser) -> Hints:
         brief, rng, told = self._brief, self._rng, told_path(path)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from orchestrator.change import Policy, Tree
 from orchestrator.change.applying import apply_text
 from orchestrator.domain.proposal import Proposal
+from orchestrator.meta.chooser import Meta
 from orchestrator.proposers import Brief, Exhausted, Proposer, Tried
 
 Score = Callable[[Tree], float | None]
@@ -20,6 +21,7 @@ class Remembered:
         self.trees = {"1": root}
         self.scores: dict[str, float | None] = {"1": score}
         self.digests = {root.digest}
+        self._meta = Meta()
 
     def knows(self, digest: str) -> bool:
         return digest in self.digests
@@ -53,6 +55,7 @@ class Remembered:
             count=count,
             again=again,
             past=self,
+            chooser=self._meta.chooser(self.ended, seed, number, again),
         )
 
 

@@ -76,6 +76,17 @@ def test_lines_that_moved() -> None:
     assert ground.heat(0, 5) == 0.0
 
 
+def test_new_lines_amid_old_ones() -> None:
+    """A line that was changed where no run came is still one where no run comes; beside a line that runs, it may be
+    reached.
+    """
+    now = SOURCE.replace(b"7.5", b"8.5").replace(b"range(100)", b"range(99)")
+    assert now.count(b"8.5") == now.count(b"range(99)") == 1
+    ground = Ground(PROFILE, SOURCE, now)
+    assert ground.chance(now.replace(b"8.5", b"9.5")) == UNREACHED
+    assert ground.chance(now.replace(b"range(99)", b"range(98)")) == 1.0
+
+
 async def test_file_that_is_not_told() -> None:
     """A profile that was cut knows nothing of it, so it is drawn as often as without one; else no run loaded it."""
     told = {"f.py": PROFILE}

@@ -54,13 +54,10 @@ def test_steps_follow_success() -> None:
 
 
 def test_what_was_worth_it_comes_more_often() -> None:
-    """Operators, files and functions are weighed by what came of them; a dull number is left alone for a while."""
+    """Files and functions are weighed by what came of them; a dull number is left alone for a while."""
     memory = Memory()
     dull = replace(TRIED, operator="move", merits=(1.0,), description="moved `x` before line 2 in g(), line 3 of a.py")
     memory.learn([TRIED, TRIED, dull, dull, replace(dull, merits=None, operator="delete")])
-    assert memory.of_operator("constant") > memory.of_operator("flag") == 1.0
-    assert 1.0 > memory.of_operator("move") > 0.5
-    assert memory.of_operator("delete") < 1.0
     assert memory.of_owner("a.py", "f()") > 1.0 > memory.of_owner("a.py", "g()")
     same = replace(TRIED, merits=(1.0,))
     memory.learn([same])
@@ -144,11 +141,11 @@ def test_a_shorter_past_is_another_one() -> None:
     assert vars(memory) == learnt([])
 
 
-def test_points_of_the_parameters_teach_nothing_of_operators() -> None:
+def test_points_of_the_parameters_teach_nothing_of_places() -> None:
     """In a mixed search they can still be taken from."""
     memory = Memory()
     memory.learn([replace(TRIED, params={"x": 1}, operator="tpe", description="x=1")])
-    assert memory.of_operator("tpe") == 1.0
+    assert not memory._tallies
     assert [known.node for known in memory.donors("1")] == ["1.1"]
 
 
