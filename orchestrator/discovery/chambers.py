@@ -7,13 +7,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from orchestrator.bounded_json import JsonRefused, loads
+from orchestrator.discovery.node import NODE_PATH
 from orchestrator.judge.helpers import HELPERS_FOLDER, helpers
 from orchestrator.text import short
 from sandbox import Bundle, Ending, Job, Limits, Outcome
 
 _GUEST = Path(__file__).parent / "guest"
-_WATCH = ("blastdoor_watch.py", "blastdoor_vary.py", "blastdoor_replay.py")
+_WATCH = (
+    "blastdoor_watch.py",
+    "blastdoor_watch.cjs",
+    "blastdoor_node.py",
+    "blastdoor_vary.py",
+    "blastdoor_replay.py",
+)
 _LENT = (
+    "blastdoor_batch.cjs",
     "blastdoor_batch.py",
     "blastdoor_candidate.py",
     "blastdoor_frames.py",
@@ -91,7 +99,11 @@ class Laboratory:
         job = Job(
             command=tuple(words),
             image=self.image,
-            env={"PYTHONPATH": f"/work/src/{HELPERS_FOLDER}", "PYTHONDONTWRITEBYTECODE": "1"},
+            env={
+                "PYTHONPATH": f"/work/src/{HELPERS_FOLDER}",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "NODE_PATH": NODE_PATH,
+            },
             limits=self.limits,
         )
         return Seen(await self.run(job, Bundle({**self.files, **(beside or {})})))

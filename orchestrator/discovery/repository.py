@@ -1,6 +1,7 @@
 """What the text of a repository tells: its tests, benchmarks, scripts and parameters. Nothing of it is run here."""
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,29 +19,21 @@ _MAX_FILE_BYTES = 4 << 20
 _MAX_BYTES = 40 << 20
 _SHOWN_PARAMETERS = 200
 _TEST = re.compile(r"(test_.*|.*_tests?|tests?)\.py")
-_BENCH = re.compile(r"(^|[._/-])(bench|benchmark|benchmarks|perf)([._/-]|$)", re.IGNORECASE)
-_BESIDE = frozenset(["doc", "docs", "example", "examples", "tools", "scripts", "build", "dist", "ci"])
-_OTHERS = {
-    ".js": "JavaScript",
-    ".mjs": "JavaScript",
-    ".rs": "Rust",
-    ".go": "Go",
-    ".c": "C",
-    ".cc": "C++",
-    ".cpp": "C++",
-    ".java": "Java",
-    ".ts": "TypeScript",
-}
+BENCHMARK = re.compile(r"(^|[._/-])(bench|benchmark|benchmarks|perf)([._/-]|$)", re.IGNORECASE)
+BESIDE = frozenset(["doc", "docs", "example", "examples", "tools", "scripts", "build", "dist", "ci"])
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that somebody chose: a constant of a module, or the default of a flag."""
+    """A number that somebody chose: a constant of a module, the default of a flag, or of an argument (`of` is its
+    function). `value` has the type that the source gives it: 2 and 2.0 lead to other answers.
+    """
 
     path: str
     line: int
     name: str
-    value: float
+    value: int | float
+    of: str = ""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line} {self.name} = {self.value:g}"
@@ -49,7 +42,8 @@ class Parameter:
 @dataclass(frozen=True)
 class Definition:
     """A function of a Python file. `line` is where its code begins, decorators included; `plain` where a module's
-    attribute of that name is the function.
+    attribute of that name is the function. `reads` are the names in capitals that it reads, `defaults` the numbers that
+    its arguments have without a caller's.
     """
 
     path: str
@@ -57,6 +51,8 @@ class Definition:
     line: int
     end: int
     plain: bool
+    reads: frozenset[str] = frozenset()
+    defaults: tuple[tuple[str, int | float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,7 @@ class Repository:
     def benchmarks(self) -> tuple[str, ...]:
         """Python programs that say in their name that they take times."""
         return tuple(
-            name for name in self.facts if _BENCH.search(name) and name not in self.tests and self._starts(name)
+            name for name in self.facts if BENCHMARK.search(name) and name not in self.tests and self._starts(name)
         )
 
     @cached_property
@@ -145,10 +141,6 @@ class Repository:
     def code(self) -> tuple[str, ...]:
         """Python files that may be made better: none that tests, measures or documents."""
         return tuple(name for name in self.facts if self._is_code(name))
-
-    @property
-    def other_languages(self) -> list[str]:
-        return sorted({_OTHERS[it] for name in self.names if (it := PurePosixPath(name).suffix) in _OTHERS})
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
@@ -176,9 +168,9 @@ class Repository:
 
     def _is_code(self, name: str) -> bool:
         parts = name.split("/")
-        beside = {*parts[:-1]} & {*_BESIDE, "test", "tests", "testing"}
+        beside = {*parts[:-1]} & {*BESIDE, "test", "tests", "testing"}
         special = parts[-1] in ("conftest.py", "setup.py") or ":" in name
-        return not (beside or special or name in self.tests or _BENCH.search(name))
+        return not (beside or special or name in self.tests or BENCHMARK.search(name))
 
     def _starts(self, name: str) -> bool:
         return self.facts[name].starts
@@ -201,9 +193,18 @@ def _definitions(path: str, body: list[ast.stmt], within: str, *, plain: bool) -
             line = min([node.lineno, *(it.lineno for it in node.decorator_list)])
             ends = node.end_lineno or node.lineno
             is_plain = plain and isinstance(node, ast.FunctionDef)
-            yield Definition(path, f"{within}{node.name}", line, ends, is_plain)
+            reads = frozenset(it.id for it in ast.walk(node) if isinstance(it, ast.Name) and it.id.isupper())
+            yield Definition(path, f"{within}{node.name}", line, ends, is_plain, reads, tuple(_defaults(node.args)))
         elif isinstance(node, ast.ClassDef):
             yield from _definitions(path, node.body, f"{within}{node.name}.", plain=False)
+
+
+def _defaults(given: ast.arguments) -> Iterator[tuple[str, int | float]]:
+    places = [*given.posonlyargs, *given.args]
+    named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    for argument, value in [*zip(places[len(places) - len(given.defaults) :], given.defaults, strict=True), *named]:
+        if value is not None and (number := _number(value)) is not None:
+            yield argument.arg, number
 
 
 def _requires(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -232,10 +233,11 @@ def _parameters(path: str, tree: ast.Module) -> Iterator[Parameter]:
                 yield Parameter(path, call.lineno, flags[-1][:60], value)
 
 
-def _number(node: ast.expr) -> float | None:
+def _number(node: ast.expr) -> int | float | None:
+    """One that a float can hold."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         try:
-            return float(node.value)
+            return node.value if math.isfinite(node.value) else None
         except OverflowError:
             return None
     return None

@@ -1,11 +1,21 @@
 """What could be searched for in a repository, the most promising first."""
 
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from orchestrator.discovery.profile import Profile, Spot
-from orchestrator.discovery.repository import Parameter
+from orchestrator.discovery.repository import Parameter, Repository
+
+
+class Language(StrEnum):
+    """In which a judge can call a function: each has a guest that serves it."""
+
+    PYTHON = "Python"
+    NODE = "Node"
+
 
 BATCHES = 8
 # A batch must take so long that a channel between chambers, busy as it may be, tells a faster one from it.
@@ -16,6 +26,12 @@ _HOT_SHARE = 0.03
 # What bringing a question and its answer takes beside the call itself, about.
 _CARRIED_S = 20e-6
 _LEAST_SHARE = 0.005
+PARAMETERS_FILE = "blastdoor_parameters/point.json"
+_MOST_PARAMETERS = 8
+# Beyond these a number is a seed, or stands for "never": some times less or more of it is not to be had exactly.
+_LEAST_VALUE = 1e-300
+_MOST_VALUE = 1e15
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
 
 
 def spread_of(times: Sequence[float]) -> float:
@@ -71,6 +87,8 @@ class FunctionTarget:
     editable: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     pool: Pool
+    language: Language = Language.PYTHON
+    hottest: str = ""
 
     tier = "relay"
     metric = "seconds"
@@ -98,7 +116,7 @@ class FunctionTarget:
         return (
             f"{self.share:.0%} of the profiled time is beneath it; {self.calls:,} calls; {self.pool.recorded} recorded"
             f" and {self.pool.count - min(self.pool.recorded, self.pool.count)} made from them, which it answers alike"
-            " each time"
+            f" each time{f'; most of it in {self.hottest}' if self.hottest else ''}"
         )
 
     @property
@@ -123,22 +141,87 @@ class FunctionTarget:
 
 
 @dataclass(frozen=True)
+class ParameterTarget:
+    """Numbers that the code beneath a function reads, searched for by points: no line of code changes. Judged as the
+    function is, whose answers must stay.
+    """
+
+    base: FunctionTarget
+    space: tuple[Parameter, ...]
+
+    tier = "relay"
+    metric = "seconds"
+    editable = (PARAMETERS_FILE,)
+
+    @property
+    def title(self) -> str:
+        return f"the numbers beneath {self.base.title}: {', '.join(name_of(it) for it in self.space)}"
+
+    @property
+    def worth(self) -> float:
+        """Less than that of the function, of which a number seldom is more than a part."""
+        return self.base.worth / 4
+
+    @property
+    def noise(self) -> float:
+        return self.base.noise
+
+    @property
+    def run_s(self) -> float:
+        return self.base.run_s
+
+    @property
+    def reason(self) -> str:
+        told = ", ".join(map(str, self.space))
+        return (
+            f"{told}: the code that takes the time reads them, and {self.base.share:.0%} of it is beneath the function"
+        )
+
+    @property
+    def doubts(self) -> list[str]:
+        return self.base.doubts
+
+
+def name_of(parameter: Parameter) -> str:
+    """In a space of points: the constant's own name, or with that of its function before it."""
+    return f"{parameter.of}_{parameter.name}".replace(".", "_") if parameter.of else parameter.name
+
+
+def space_of(target: FunctionTarget, repository: Repository) -> tuple[Parameter, ...]:
+    """What the editable functions read: constants of their files, and defaults of their own arguments. None of two
+    that have one name, and none of which nobody knows where to search: zero and less, and what has no range around it.
+    """
+    found: list[Parameter] = []
+    for entry in target.editable:
+        path, _, name = entry.partition("::")
+        it = next(it for it in repository.definitions(path) if it.name == name)
+        constants = [one for one in repository.facts[path].parameters if one.name in it.reads and not one.of]
+        found += constants
+        found += [Parameter(path, it.line, argument, value, of=it.name) for argument, value in it.defaults]
+    plain = [
+        it for it in dict.fromkeys(found) if _LEAST_VALUE <= it.value <= _MOST_VALUE and _PLAIN.fullmatch(name_of(it))
+    ]
+    once = [it for it in plain if len({one for one in found if name_of(one) == name_of(it)}) == 1]
+    return tuple(once[:_MOST_PARAMETERS])
+
+
+@dataclass(frozen=True)
 class CommandTarget:
-    """A whole command, timed from outside. What it worked out nobody can check."""
+    """A whole command, started and timed by a judge in another chamber. `output` is what it prints, as far as that is
+    the same each time; `how` says how far that is (blastdoor_command).
+    """
 
     command: tuple[str, ...]
     path: str
     seconds: tuple[float, ...]
     editable: tuple[str, ...]
     why: str
+    how: str
+    output: str
 
-    tier = "shared"
-    metric = "score"
+    tier = "relay"
+    metric = "seconds"
     worth = 0.0
-    doubts: tuple[str, ...] = (
-        'tier "shared", the weakest: judge and clock are in one chamber with the candidate, which could forge its time;'
-        " whether it still does its work is its own word",
-    )
 
     @property
     def title(self) -> str:
@@ -156,8 +239,20 @@ class CommandTarget:
     def reason(self) -> str:
         return f"a whole command, since {self.why}"
 
+    @property
+    def doubts(self) -> list[str]:
+        compared = {
+            "exact": "what it prints is compared",
+            "numbers": "what it prints is compared, but for the numbers in it",
+            "code": "what it prints is another thing each time, so only its exit code is looked at",
+        }
+        return [
+            f"{compared[self.how]}, and is known to all who ran it once: a program that does nothing but print that"
+            " would seem fastest; the tests guard, and you must read what wins"
+        ]
 
-Target = FunctionTarget | CommandTarget
+
+Target = FunctionTarget | ParameterTarget | CommandTarget
 
 
 def entries(profile: Profile, most: int) -> list[int]:

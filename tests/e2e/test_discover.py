@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.discovery.discover import discover
 from orchestrator.discovery.repository import Repository
-from orchestrator.discovery.targets import FunctionTarget
+from orchestrator.discovery.targets import CommandTarget, FunctionTarget
 from orchestrator.discovery.writing import Made
 from orchestrator.importing import write_task
 from orchestrator.importing.source import Source
@@ -51,16 +51,39 @@ async def test_a_repository_becomes_a_task_that_scores(tmp_path: Path) -> None:
     async with docker_site(docker_config(settings, inputs_folder=tmp_path / "cache"), settings.image) as site:
         image = ImageSpec(base=settings.image)
         laboratory = await open_laboratory(there, image, site, wall_s=120, memory=256 << 20)
-        found = await discover(there, laboratory, lambda _: None, work_s=0.1)
+        found = await discover(there, laboratory, lambda _: None, work_s=0.005)
         target = next(it for it in found.targets if isinstance(it, FunctionTarget) and it.function == "top")
         folder = tmp_path / "task"
-        write_task(Made(there, (), found.guard, 256).task(target, "words"), folder)
+        write_task(Made(there, (), (), found.guards, 256).task(target, "words"), folder)
         task = load_task(folder)
         run = await rehearse(await make_parts(task, snapshot(task, folder), site))
     assert run.scored, (run.reason, run.log, run.judgement)
     assert run.functions == ("each",)
     assert run.verdict
     assert run.verdict.metrics["seconds"] > 0
+
+
+async def test_a_whole_command_is_timed_from_outside(tmp_path: Path) -> None:
+    """The judge starts it in the candidate's chamber: what prints what it printed before scores, another output does
+    not, and numbers in it may differ where they did before.
+    """
+    there = Repository.of(
+        Source.of(write(tmp_path / "there", {"bench.py": "import time\nprint('took', time.time())\n"}))
+    )
+    settings = Settings()
+    verdicts = []
+    async with docker_site(docker_config(settings, inputs_folder=tmp_path / "cache"), settings.image) as site:
+        for number, said in enumerate(("took #", "something else")):
+            target = CommandTarget(
+                ("python3", "bench.py"), "bench.py", (0.1,), ("bench.py",), "it is one", "numbers", said
+            )
+            folder = tmp_path / f"task-{number}"
+            write_task(Made(there, (), (), (), 256).task(target, "bench"), folder)
+            task = load_task(folder)
+            run = await rehearse(await make_parts(task, snapshot(task, folder), site))
+            verdicts.append(run.verdict.metrics["seconds"] if run.scored and run.verdict else 0)
+    assert verdicts[0] > 0
+    assert not verdicts[1]
 
 
 @pytest.mark.slow
@@ -70,7 +93,9 @@ def test_what_was_found_is_ready_and_can_be_made_better(tmp_path: Path) -> None:
 
     there = write(tmp_path / "there", {"wasteful.py": WASTEFUL, "test_wasteful.py": TESTS})
     folder = str(tmp_path / "task")
-    made = runner().invoke(cli, ["discover", str(there), "--target", "1", "--into", folder], standalone_mode=False)
+    made = runner().invoke(
+        cli, ["discover", str(there), "--target", "1", "--into", folder, "--quick"], standalone_mode=False
+    )
     assert made.return_value is Exit.OK, made.output
     assert "check: ready to be searched" in made.output
     words = ["run", folder, "--proposer", "operators", "--attempts", "3", "--seed", "1"]

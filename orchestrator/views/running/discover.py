@@ -8,32 +8,44 @@ from typing import Any
 
 import click
 
-from orchestrator.change import shown
-from orchestrator.discovery.declared import Packages, packages_of
-from orchestrator.discovery.discover import Found, discover
+from orchestrator.discovery.bench import Found
+from orchestrator.discovery.chambers import Laboratory
+from orchestrator.discovery.discover import discover
+from orchestrator.discovery.needs import Needs, needs_of
 from orchestrator.discovery.repository import Repository
 from orchestrator.discovery.targets import Target
 from orchestrator.discovery.writing import Made
-from orchestrator.examine.findings import Findings, Sign
+from orchestrator.domain.audit import Asked
+from orchestrator.examine.audit import audit
+from orchestrator.examine.findings import Findings
 from orchestrator.importing import write_task
 from orchestrator.importing.source import Source
+from orchestrator.run_options import OPTIONS, Scope
 from orchestrator.settings import Settings
-from orchestrator.task import ImageSpec, TaskError, load_task, parse_duration
-from orchestrator.views.campaign.opening import json_option, print_json
+from orchestrator.task import ImageSpec, Task, TaskError, load_task, parse_duration
+from orchestrator.task.audits import keep_audit
+from orchestrator.task.snapshot import snapshot
+from orchestrator.views.campaign.opening import json_option, json_text, print_json
 from orchestrator.views.campaign.sections.material import typed
-from orchestrator.views.commands import COMMANDS
 from orchestrator.views.exits import Exit
-from orchestrator.views.flags import flags_of, say, site_options
-from orchestrator.views.judging.check import examine, record_of
+from orchestrator.views.flags import flags_of, run_flags, say, site_options
+from orchestrator.views.judging.audit_record import record as audit_record
+from orchestrator.views.judging.check import cheats_at_once, examine, record_of
 from orchestrator.views.parsing import Parsed
+from orchestrator.views.running.discover_model import Adviser, advised
+from orchestrator.views.running.discover_told import record_found, tell_audit, tell_check, tell_found
 from orchestrator.views.running.import_task import name_of, package_pair
 from orchestrator.wiring.laboratory import open_laboratory
 from orchestrator.wiring.options import resolve_site
+from orchestrator.wiring.parts import make_parts
+from orchestrator.wiring.question import ready_question
 from orchestrator.wiring.site import Site
 from orchestrator.wiring.sites import open_site, refuse_paid
 
 _MEMORY_MIB = 1024
 _CHECKED_RUNS = 3
+# Of the caps of a run, those that one question to a model needs.
+_NO_CAPS = tuple(name for name in OPTIONS if name not in ("usd", "tokens"))
 
 
 @dataclass(frozen=True)
@@ -44,7 +56,9 @@ class _Asked:
     into: Path | None
     wall_s: float
     check: bool
+    quick: bool
     as_json: bool
+    adviser: Adviser | None
 
 
 @click.command("discover")
@@ -59,8 +73,13 @@ class _Asked:
     default="4m",
     help="Limit of one run of the tests.  [default: 4m]",
 )
-@click.option("--no-check", is_flag=True, help="Do not check the task that was written.")
+@click.option("--no-check", is_flag=True, help="Do not check and audit the task that was written.")
+@click.option("--quick", is_flag=True, help="Audit it with the quick half of the adversaries.")
+@click.option(
+    "--proposer", type=click.Choice(["llm"]), help="Ask a model about the chosen row, within --usd and --tokens."
+)
 @site_options("gpu", "standing")
+@run_flags(Scope.CAP, but=_NO_CAPS)
 @click.argument("repository", metavar="REPO", type=click.Path(path_type=Path))
 @click.pass_obj
 def command(
@@ -73,13 +92,16 @@ def command(
     left_out: tuple[str, ...],
     wall: float,
     no_check: bool,
+    quick: bool,
+    proposer: str | None,
     as_json: bool,
     **given: Any,
 ) -> int:
     """Look at the folder REPO, profile its tests and benchmarks in chambers, and list what could be searched for.
 
-    With --target and --into, the chosen row becomes a task, which is then checked. At a terminal it asks. Nothing of
-    REPO is run outside a chamber, and REPO is not changed.
+    With --target and --into, the chosen row becomes a task, which is then checked and audited. At a terminal it asks.
+    With --proposer llm a model adds to its statement, and questions for its judge.
+    Nothing of REPO is run outside a chamber, and REPO is not changed.
 
     Exit code 0 when something was found and, if a task was written, it is ready; 1 when nothing was found or the task
     is not ready; 2 when the input is at fault, 3 when the engine fails.
@@ -88,59 +110,53 @@ def command(
         raise click.UsageError("--target and --into belong together: which row, and the new folder for its task")
     if into is not None and into.exists() and (not into.is_dir() or any(into.iterdir())):
         raise click.UsageError(f"{into}: exists and is not an empty folder; name a new one")
-    asked = _Asked(target, into, wall, not no_check, as_json)
-    choice = resolve_site(flags_of(given), settings)
+    flags = flags_of(given)
+    choice = resolve_site(flags, settings)
     try:
+        adviser = Adviser(ready_question(flags, settings), settings, say) if proposer else None
         refuse_paid(settings, choice, "discover")
         found = Repository.of(Source.of(repository))
-        _refuse_nothing(found)
-        named = packages_of(found, dict(map(package_pair, packages)))
+        given_packages = dict(map(package_pair, packages))
+        needs = needs_of(found, given_packages, left_out)
     except TaskError as error:
         raise click.UsageError(str(error)) from None
-    named = Packages(tuple(it for it in named.names if not _is_named(it, left_out)), named.unknown)
+    asked = _Asked(target, into, wall, not no_check, quick, as_json, adviser)
 
     async def work() -> int:
         async with open_site(settings, choice, say) as site:
-            return await _look(found, named, site, settings, asked)
+            return await _look(found, needs, site, settings, asked)
 
     return asyncio.run(work())
 
 
-def _refuse_nothing(repository: Repository) -> None:
-    """What can be said before a chamber is opened."""
-    folder = repository.source.folder
-    if repository.facts:
-        if not (repository.tests or repository.benchmarks or repository.scripts):
-            raise TaskError(
-                f"{folder}: has no tests, benchmarks or scripts to run; write one that calls what should be faster"
-            )
-        return
-    if repository.unreadable:
-        path = folder / repository.unreadable[0]
-        raise TaskError(f"{path}: has a syntax error or is too large, and no other Python file can be read; mend it")
-    others = f" ({', '.join(repository.other_languages)} is not looked at yet)" if repository.other_languages else ""
-    raise TaskError(f"{folder}: has no Python{others}; write a task that runs its benchmark: blastdoor init")
-
-
-def _is_named(requirement: str, names: tuple[str, ...]) -> bool:
-    return any(requirement == it or requirement.startswith(tuple(f"{it}{sign}" for sign in "=<>!~")) for it in names)
-
-
-async def _look(repository: Repository, named: Packages, site: Site, settings: Settings, asked: _Asked) -> int:
-    image = ImageSpec(base=settings.image, pip=named.names)
+async def _look(repository: Repository, needs: Needs, site: Site, settings: Settings, asked: _Asked) -> int:
+    image = ImageSpec(base=settings.image, pip=needs.pip, apt=needs.apt)
     laboratory = await open_laboratory(repository, image, site, wall_s=asked.wall_s, memory=_MEMORY_MIB << 20)
-    found = await discover(repository, laboratory, say)
-    made = Made(repository, named.names, found.guard, _MEMORY_MIB)
-    record = _record(repository, named, found)
+    found = await discover(repository, laboratory, say, package=needs.package, others=needs.others)
+    made = Made(repository, needs.pip, needs.apt, found.guards, _MEMORY_MIB)
+    record = record_found(repository, needs, found)
     if not asked.as_json:
-        _tell(repository, named, found)
+        tell_found(repository, needs, found)
     code = Exit.OK if found.targets else Exit.NOT_GOOD
     number, into = _chosen(asked, found)
     if number is not None and into is not None:
-        code = await _write(found.targets[number - 1], made, into, site, settings, asked, record)
+        row, made = await _advised(found.targets[number - 1], made, laboratory, asked, record)
+        code = await _write(row, made, into, site, settings, asked, record)
     if asked.as_json:
         print_json(record)
     return code
+
+
+async def _advised(
+    target: Target, made: Made, laboratory: Laboratory, asked: _Asked, record: dict[str, Any]
+) -> tuple[Target, Made]:
+    if not asked.adviser:
+        return target, made
+    told = await advised(asked.adviser, target, made, laboratory)
+    record["model"] = told.record
+    if not asked.as_json:
+        click.echo(told.line)
+    return told.target, told.made
 
 
 def _chosen(asked: _Asked, found: Found) -> tuple[int | None, Path | None]:
@@ -169,82 +185,32 @@ async def _write(
     record["task"] = str(into)
     if not asked.as_json:
         click.echo(f"\n{into} is a task of the tier {tier.value}; read {into / 'blastdoor.toml'}.")
-    findings = Findings(doing=say)
-    if asked.check:
-        await examine(task, into, site, settings, findings, runs=_CHECKED_RUNS)
-        record["check"] = record_of(task, findings)
+    good = await _examined(task, into, site, settings, asked, record) if asked.check else True
     if not asked.as_json:
-        _tell_check(findings)
-        click.echo("Next:")
-        for name in ("audit", "run"):
-            if name in COMMANDS:
-                click.echo(f"  {typed(into, name)}")
-    return Exit.OK if findings.good else Exit.NOT_GOOD
+        click.echo(f"Next:\n  {typed(into, 'run')}")
+    return Exit.OK if good else Exit.NOT_GOOD
 
 
-def _tell_check(findings: Findings) -> None:
-    if not findings.rows:
-        return
-    for row in findings.rows:
-        if row.sign in (Sign.WARN, Sign.FAIL) or row.section in ("noise", "cost"):
-            click.echo(f"  {'not ready' if row.sign is Sign.FAIL else row.sign.value}: {shown(row.text, 400)}")
-            if row.advice:
-                click.echo(f"      {shown(row.advice, 400)}")
-    click.echo(
-        "check: ready to be searched" if findings.good else "check: not ready; mend the task, then: blastdoor check"
-    )
-
-
-def _record(repository: Repository, named: Packages, found: Found) -> dict[str, Any]:
-    return {
-        "repository": str(repository.source.folder),
-        "tests": len(repository.tests),
-        "benchmarks": list(repository.benchmarks),
-        "scripts": list(repository.scripts),
-        "not_read": repository.unreadable,
-        "parameters": [str(it) for it in repository.parameters],
-        "packages": list(named.names),
-        "unknown_imports": list(named.unknown),
-        "guard_seconds": found.guard.seconds if found.guard else None,
-        "notes": found.notes,
-        "targets": [
-            {
-                "target": number,
-                "title": it.title,
-                "tier": it.tier,
-                "metric": it.metric,
-                "reason": it.reason,
-                "editable": list(it.editable),
-                "noise": it.noise,
-                "run_seconds": it.run_s,
-                "worth": it.worth,
-                "doubts": list(it.doubts),
-            }
-            for number, it in enumerate(found.targets, 1)
-        ],
-    }
-
-
-def _tell(repository: Repository, named: Packages, found: Found) -> None:
-    click.echo(
-        f"{repository.source.folder}: {len(repository.code)} Python files, {len(repository.tests)} of tests,"
-        f" {len(repository.benchmarks)} benchmarks, {len(repository.scripts)} scripts,"
-        f" {len(repository.parameters)} parameters; packages: {', '.join(named.names) or 'none'}"
-    )
-    if found.guard:
-        click.echo(f"The tests pass in {found.guard.seconds:.1f} s and guard every candidate.")
-    for note in found.notes:
-        click.echo(f"note: {shown(note, 400)}")
-    if repository.unreadable:
-        click.echo(f"note: Python that was not read (syntax, or size): {shown(', '.join(repository.unreadable), 200)}")
-    if named.unknown:
-        click.echo(f"note: imports that no declaration and no table has: {', '.join(named.unknown[:8])}; see --package")
-    for number, it in enumerate(found.targets, 1):
-        click.echo(f"\n{number}. {shown(it.title, 200)}")
-        click.echo(f"   {it.reason}")
-        click.echo(f"   metric {it.metric}, lower is better; tier {it.tier}; editable: {', '.join(it.editable)}")
-        click.echo(f"   a run takes {it.run_s:.3g} s, give or take {it.noise:.0%}, as measured in a chamber")
-        for doubt in it.doubts:
-            click.echo(f"   doubt: {doubt}")
-    if not found.targets:
-        click.echo("nothing here is worth a search as it is; a benchmark that takes a second or more would help")
+async def _examined(
+    task: Task, into: Path, site: Site, settings: Settings, asked: _Asked, record: dict[str, Any]
+) -> bool:
+    """With `check`, and with `audit` in the place of its few cheats. Whether the task is ready to be searched."""
+    findings = Findings(doing=say)
+    await examine(task, into, site, settings, findings, runs=_CHECKED_RUNS, cheats=False)
+    record["check"] = record_of(task, findings)
+    if not asked.as_json:
+        tell_check(findings)
+    if not findings.good:
+        return False
+    cheats = Findings(doing=say)
+    taken = snapshot(task, into)
+    parts = await make_parts(task, taken, site)
+    width = cheats_at_once(parts, task, site)
+    report = await audit(parts, cheats, runs=_CHECKED_RUNS, quick=asked.quick, width=width)
+    told = audit_record(task, taken, report, cheats, Asked(runs=_CHECKED_RUNS, quick=asked.quick))
+    record["audit"] = told.model_dump(mode="json")
+    if not asked.as_json:
+        tell_audit(told, cheats)
+    if told.tried:
+        keep_audit(into, told, json_text(record["audit"]) + "\n")
+    return told.good

@@ -17,6 +17,7 @@ from orchestrator.importing.source import Source
 from orchestrator.judge.helpers import GUEST
 from sandbox import Bundle, Ending, Job, Limits, Outcome, Usage
 
+# Linear in its words: questions that are made of others are long, and one that takes a second is waited for.
 WORDS = '''"""Small things with words."""
 
 LIMIT = 64
@@ -24,18 +25,19 @@ LIMIT = 64
 
 class Counter:
     def __init__(self, words):
-        self.words = words
+        self.counts = {}
+        for word in words:
+            self.counts[word] = self.counts.get(word, 0) + 1
 
     def count(self, word):
-        return sum(1 for it in self.words if it == word)
+        return self.counts.get(word, 0)
 
 
 def unique(words):
-    found = []
+    found = {}
     for word in words:
-        if word not in found:
-            found.append(word)
-    return found
+        found[word] = True
+    return list(found)
 
 
 def top(words, most=3):
@@ -60,7 +62,7 @@ import words
 
 class Tests(unittest.TestCase):
     def test_top(self):
-        for size in range(1, 40):
+        for size in range(1, 20):
             given = [f"w{i % (size + 1)}" for i in range(3 * size)]
             self.assertLessEqual(len(words.top(given)), 3)
             words.shuffle(list(given))
@@ -100,6 +102,20 @@ def decoded(data: bytes) -> Any:
         return importlib.import_module("blastdoor_kinds").decode_exact(data)
 
 
+def encoded_calls(calls: list[Any]) -> bytes:
+    """Calls as a guest records them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(GUEST))
+        exact = importlib.import_module("blastdoor_kinds").encode_exact
+        data: bytes = importlib.import_module("blastdoor_values").encode([exact(it) for it in calls])
+        return data
+
+
+def _told(job: Job, bundle: Bundle) -> list[str]:
+    """What is run: in the command itself, or in the plan of a guest."""
+    return [*job.command, bundle.files.get(".blastdoor/plan.json", b"").decode()]
+
+
 def laboratory(repository: Repository, wall_s: float = 300) -> Laboratory:
     """Runs jobs as processes of this machine."""
 
@@ -113,7 +129,9 @@ def laboratory(repository: Repository, wall_s: float = 300) -> Laboratory:
             path = job.env["PYTHONPATH"].replace("/work/src", str(source))
             env = {**os.environ, **job.env, "PYTHONPATH": path, "BLASTDOOR_OUT": str(out), "TMPDIR": folder}
             env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-            words = [sys.executable if it == "python3" else it for it in job.command]
+            # Without the packages of this machine a Python begins in half the time; only pytest's own tests need them.
+            python = [sys.executable, *([] if "pytest" in "".join(_told(job, bundle)) else ["-S"])]
+            words = [one for it in job.command for one in (python if it == "python3" else [it])]
             ended = subprocess.run(words, cwd=source, env=env, capture_output=True, check=False, timeout=300)
             outputs = {it.name: it.read_bytes() for it in out.iterdir()}
         ending = Ending.FAILED if ended.returncode else Ending.COMPLETED

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from orchestrator.discovery.discover import Found, discover
+from orchestrator.discovery.bench import Found
+from orchestrator.discovery.discover import discover
 from orchestrator.discovery.targets import CommandTarget, FunctionTarget
 from orchestrator.discovery.writing import Made
 from orchestrator.domain.tier import Tier
@@ -21,7 +22,7 @@ if __name__ == "__main__":
 
 async def look(folder: Path, files: dict[str, str]) -> Found:
     found = repository(folder, files)
-    return await discover(found, laboratory(found), lambda _: None, work_s=0.01)
+    return await discover(found, laboratory(found), lambda _: None, work_s=0.002)
 
 
 def function(found: Found, name: str) -> FunctionTarget:
@@ -31,31 +32,22 @@ def function(found: Found, name: str) -> FunctionTarget:
 async def test_tests_become_a_task(tmp_path: Path) -> None:
     """A function that takes plain values is found by the profile of the tests, with what is hot beneath it; its calls
     are gold, and the tests are the guard. One that changes its arguments, and one that gives an object, are left alone.
+    Who has the repository and our own code cannot make the same questions: each time they are others.
     """
     there = repository(tmp_path / "there", UNITTEST)
-    found = await discover(there, laboratory(there), lambda _: None, work_s=0.01)
-    assert {it.title for it in found.targets} <= {"words.py::top", "words.py::unique"}
+    found = await discover(there, laboratory(there), lambda _: None, work_s=0.002)
+    numbers = "the numbers beneath words.py::top: top_most"
+    assert {it.title for it in found.targets} <= {"words.py::top", "words.py::unique", numbers}
     target = function(found, "top")
     _check_target(target)
-    assert found.guard
-    assert found.guard.suite.command(["."])[:5] == ("env", "PYTHONPATH=.", "python3", "-m", "unittest")
+    assert found.guards[0].command[:5] == ("env", "PYTHONPATH=.", "python3", "-m", "unittest")
     folder = tmp_path / "task"
-    assert write_task(Made(there, ("numpy",), found.guard, 512).task(target, "words"), folder) is Tier.RELAY
+    assert write_task(Made(there, ("numpy",), (), found.guards, 512).task(target, "words"), folder) is Tier.RELAY
     _check_task(folder, target)
-
-
-async def test_nobody_knows_the_questions_before(tmp_path: Path) -> None:
-    """Who has the repository and our own code cannot make the same ones: each time they are others."""
-    there = repository(tmp_path / "there", UNITTEST)
-    made = []
-    for _ in range(2):
-        found = await discover(there, laboratory(there), lambda _: None, work_s=0.01)
-        target = function(found, "top")
-        calls = decoded(target.pool.data)
-        made.append([it[:2] for it in calls if it[5]])
-        assert len(made[-1]) == target.pool.made
-    assert made[0]
-    assert made[0] != made[1]
+    again = function(await discover(there, laboratory(there), lambda _: None, work_s=0.002), "top")
+    made, others = ([it[:2] for it in decoded(one.pool.data) if it[5]] for one in (target, again))
+    assert len(made) == target.pool.made
+    assert made != others
 
 
 def _check_target(target: FunctionTarget) -> None:
@@ -85,9 +77,8 @@ def _check_task(folder: Path, target: FunctionTarget) -> None:
 async def test_tests_that_fail_guard_nothing(tmp_path: Path) -> None:
     """A file of tests that fails as it is, is left out of the guard, and told."""
     found = await look(tmp_path / "there", {**UNITTEST, "tests/test_broken.py": BROKEN})
-    assert found.guard
-    assert found.guard.left_out == 1
-    assert "tests/test_broken.py" not in found.guard.suite.command(["."])
+    assert found.guards[0].left_out == 1
+    assert "tests/test_broken.py" not in found.guards[0].command
     assert "tests.test_broken.Broken.test_never" in found.notes[0]
 
 
@@ -110,24 +101,24 @@ async def test_tests_that_take_too_long(tmp_path: Path) -> None:
     """They are cut short; what was seen until then counts, and they guard nothing."""
     waits = "import time, unittest\n\nclass Waits(unittest.TestCase):\n    def test(self):\n        time.sleep(600)\n"
     there = repository(tmp_path / "there", {**UNITTEST, "tests/test_zzz.py": waits})
-    found = await discover(there, laboratory(there, wall_s=20), lambda _: None, work_s=0.01)
+    found = await discover(there, laboratory(there, wall_s=20), lambda _: None, work_s=0.002)
     assert function(found, "top")
-    assert found.guard is None
+    assert not found.guards
     assert "were cut short and guard nothing" in found.notes[0]
 
 
 async def test_a_benchmark(tmp_path: Path) -> None:
-    """A script that measures is profiled and recorded like tests, and is itself a target of the weakest tier."""
+    """A script that measures is profiled and recorded like tests, and is itself a target, the last."""
     found = await look(tmp_path / "there", {"words.py": WORDS, "perf/__init__.py": "", "perf/bench.py": BENCHMARK})
-    assert found.guard is None
+    assert not found.guards
     assert function(found, "top")
     whole = next(it for it in found.targets if isinstance(it, CommandTarget))
     assert found.targets[-1] is whole
-    assert whole.tier == "shared"
+    assert whole.tier == "relay"
     assert whole.command[-2:] == ("-m", "perf.bench")
     there = repository(tmp_path / "there", {})
     folder = tmp_path / "task"
-    assert write_task(Made(there, (), None, 512).task(whole, "bench"), folder) is Tier.SHARED
+    assert write_task(Made(there, (), (), (), 512).task(whole, "bench"), folder) is Tier.RELAY
 
 
 async def test_pytest(tmp_path: Path) -> None:
@@ -145,9 +136,8 @@ async def test_pytest(tmp_path: Path) -> None:
     text = "\n".join(line.removeprefix("        ") for line in tests.splitlines())
     found = await look(tmp_path / "there", {"src/words.py": WORDS, "tests/test_words.py": text})
     assert function(found, "top").editable[0] == "src/words.py::top"
-    assert found.guard
-    assert "--deselect=tests/test_words.py::test_never" in found.guard.suite.command(["src", "."])
-    assert found.guard.suite.command(["src", "."])[1] == "PYTHONPATH=src:."
+    assert "--deselect=tests/test_words.py::test_never" in found.guards[0].command
+    assert found.guards[0].command[1] == "PYTHONPATH=src:."
 
 
 async def test_new_questions_may_hang(tmp_path: Path) -> None:

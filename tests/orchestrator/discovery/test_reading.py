@@ -227,7 +227,7 @@ def test_short_calls_are_doubted() -> None:
         ({}, "has no files to look at"),
         ({"a.py": "def broken(:\n"}, "has a syntax error or is too large, and no other Python file can be read"),
         ({"a.py": "X = 1\n"}, "has no tests, benchmarks or scripts to run"),
-        ({"main.go": "package main\n"}, "has no Python (Go is not looked at yet)"),
+        ({"main.go": "package main\n"}, "has no tests or benchmarks of a language that is known here"),
         ({"a.py": "", "pyproject.toml": "x = ["}, "is not TOML that can be read"),
     ],
 )
