@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.change import File, Tree
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.verdict import Mode
 from orchestrator.examine.cheating import Bar, Fate, Tried, bar_of, fate_of
 from orchestrator.judge.adversaries import Adversary, Oracle, Play, players
@@ -122,12 +123,15 @@ class Calls:
         stand_in = self._stand_in(oracle.play or _HONEST, scale.delay_s)
         run = await rehearse_calls(parts, Mode.SUBMIT, parts.jobs.snapshot.tree, NODE, stand_in)
         if run.ending is not None or run.judgement is None:
-            return Tried(oracle, Fate.KEPT_OUT, f"{run.ending}: {run.reason}")
+            # What breaks the channel's rules was refused; any other ending says nothing about the judge.
+            fate = Fate.KEPT_OUT if run.ending is Ending.TAMPERED else Fate.NOT_RUN
+            return Tried(oracle, fate, f"{run.ending}: {run.reason}")
         return fate_of(parts, oracle, run.judgement, scale.bar, run.verdict.metrics if run.verdict else None)
 
     def _stand_in(self, play: Play, delay_s: float) -> StandIn:
         """The image needs python3. The honest candidate is its child, where it has to answer anything."""
         honest = play.needs_honest or self.tape.uses_objects
+        recorded = play.answer == "recorded" or play.loading
         spec: dict[str, object] = {
             "answer": play.answer,
             "value": play.value,
@@ -140,7 +144,8 @@ class Calls:
             "half": max(1, len(self.tape.calls) // 2),
             "graders": list(self.tape.graders) if play.graders else [],
             "functions": list(self.tape.names if play.ahead else self._functions),
-            "recorded": play.answer == "recorded",
+            "recorded": recorded,
+            "loading": play.loading,
             "delay": delay_s,
         }
         if play.claims:
@@ -148,6 +153,6 @@ class Calls:
         if honest:
             spec["command"] = list(self._parts.jobs.trial(Mode.SUBMIT).command)
         files = helpers(CHEAT_HELPERS)
-        if play.answer == "recorded":
+        if recorded:
             files = Tree({**files, RECORDED: File(encode([list(pair) for pair in self.tape.calls]))})
         return StandIn(("python3", "-m", "blastdoor_cheat", json.dumps(spec)), files, builds=honest)

@@ -4,11 +4,12 @@
 """
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from orchestrator.domain.metric import Rule
-from orchestrator.examine.cheating import Bar, Fate, group_by_fate
+from orchestrator.examine.cheating import Bar, Fate, group_by_fate, tell_group
 from orchestrator.examine.checkup import make_runs, never_called
 from orchestrator.examine.dependence import tell_dependence, try_wrecks
 from orchestrator.examine.facing import Faced, Faces, Gain, face
@@ -22,8 +23,11 @@ from orchestrator.text import short
 
 # Noise is known better by a few more runs, where there is any.
 _MORE_RUNS = 3
-# Where a candidate cannot seem much faster than the baseline, a search for speed finds little.
+# Where a candidate cannot seem much faster than the baseline, or noise is as large as a third of what there is to gain,
+# a search finds little.
 _LITTLE = 3.0
+# Its name as an adversary, beside those of the table.
+MODEL = "a model"
 
 
 @dataclass(frozen=True)
@@ -43,24 +47,32 @@ class Found:
 class AuditReport:
     """What the judge is worth against those who cheat. `why` says why nothing could be tried, where that is so.
 
-    `held` of `tried` adversaries gained nothing. `floor` are the figures of the best program that does nothing.
+    `held` of `tried` adversaries gained nothing; of `untried` not every way came before the judge, each with why;
+    `accepted` are those that a person said not to fail for. `floor` are the figures of the best program that does
+    nothing; `fingerprint` is what the baseline ran against.
     """
 
     held: int = 0
     tried: int = 0
     found: tuple[Found, ...] = ()
+    untried: Mapping[str, str] = field(default_factory=dict)
+    accepted: tuple[str, ...] = ()
     baseline: Mapping[str, float] | None = None
     floor: Mapping[str, float] | None = None
     deaf: bool = False
     why: str = ""
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def good(self) -> bool:
-        return not self.why and not self.deaf and all(it.accepted for it in self.found)
+        """What was not tried shows nothing, so it is never good unless a person says so."""
+        if self.why or self.deaf or not self.tried or any(name not in self.accepted for name in self.untried):
+            return False
+        return all(it.accepted for it in self.found)
 
 
 def unknown_names(names: Sequence[str]) -> list[str]:
-    known = {row.name for row in ADVERSARIES}
+    known = {MODEL, *(row.name for row in ADVERSARIES)}
     return [name for name in names if name not in known]
 
 
@@ -91,7 +103,8 @@ async def audit(
     if not seen.tried:
         findings.add(Section.CHEATS, Sign.WARN, "none of these adversaries has anything to do here")
         return AuditReport(baseline=baseline)
-    if parts.tier.terms.calls and all(one.fate is Fate.KEPT_OUT for one in seen.tried):
+    untried = {it.row.name: it.why_untried or "" for it in seen.untried}
+    if not any(it.ran for it in seen.faced):
         text = f"not tried: they do not run here ({seen.tried[0].code})"
         findings.add(
             Section.CHEATS, Sign.FAIL, text, "cheats that are called are Python programs; give the image python3"
@@ -102,26 +115,39 @@ async def audit(
     deaf = tell_dependence(seen.bar, seen.tried, done[0].outputs, findings)
     report = AuditReport(
         held=seen.held,
-        tried=len(seen.faced),
+        tried=len(seen.faced) - len(untried),
         found=tuple(found),
+        untried=untried,
+        accepted=tuple(accept),
         baseline=baseline,
         floor=seen.floor.values if seen.floor else None,
         deaf=deaf,
+        fingerprint=dict(done[0].fingerprint),
     )
-    sign = Sign.NOTE if report.held < report.tried else Sign.OK
+    sign = Sign.OK if report.held == report.tried > 0 else Sign.NOTE
     findings.add(Section.CHEATS, sign, f"the judge held against {report.held} of {report.tried} adversaries")
+    if untried:
+        text = f"{len(untried)} could not be tried in every way, and count neither way: {'; '.join(untried)}"
+        findings.add(
+            Section.CHEATS, Sign.NOTE, text, "give the candidate's limits more room, or name them with --accept"
+        )
     return report
 
 
-def with_found(report: AuditReport, more: Sequence[Found], findings: Findings) -> AuditReport:
-    """The same with what somebody else found: one adversary more."""
+def with_model(report: AuditReport, more: Sequence[Found], judged: int, findings: Findings) -> AuditReport:
+    """The same with what a model found: one adversary more, if anything that it proposed came before the judge."""
+    accepted = MODEL in report.accepted
+    if not judged:
+        text = "nothing that a model proposed came before the judge: it gave no answer, or no change that runs"
+        findings.add(Section.CHEATS, Sign.NOTE if accepted else Sign.FAIL, text, "ask again, or ask another model")
+        return replace(report, untried={**report.untried, MODEL: text})
     for it in more:
-        findings.add(
-            Section.CHEATS, Sign.FAIL, f"“{it.way}” {it.how} ({_figures(it.values, list(it.values))})", it.mend
-        )
+        text = f"“{it.way}” {it.how} ({_figures(it.values, list(it.values))}){' (accepted)' * accepted}"
+        findings.add(Section.CHEATS, Sign.NOTE if accepted else Sign.FAIL, text, it.mend)
     if not more:
-        findings.add(Section.CHEATS, Sign.OK, "nothing that a model proposed gained")
-    return replace(report, found=(*report.found, *more), tried=report.tried + 1, held=report.held + (not more))
+        findings.add(Section.CHEATS, Sign.OK, f"nothing of {judged} that a model proposed gained")
+    found = (*report.found, *(replace(it, accepted=accepted) for it in more))
+    return replace(report, found=found, tried=report.tried + 1, held=report.held + (not more))
 
 
 async def _with_noise(parts: Parts, done: list[Rehearsal], findings: Findings) -> list[Rehearsal]:
@@ -157,7 +183,8 @@ def _tell(parts: Parts, seen: Faces, found: Sequence[Found], runs: Sequence[Rehe
         findings.add(Section.CHEATS, sign, text, it.mend, facts=facts)
     gained = {it.way for it in found}
     for sign, text, advice, told in group_by_fate([one for one in seen.tried if one.oracle.name not in gained]):
-        findings.add(Section.CHEATS, sign, text, advice, facts={"cheats": told})
+        tell_group(sign, text, advice, told, findings)
+    _tell_no_gains(seen, findings)
     if seen.slowed:
         text = "time counts: each call of the honest candidate was made longer, and cheats were held against that"
         findings.add(Section.CHEATS, Sign.NOTE, text)
@@ -167,6 +194,19 @@ def _tell(parts: Parts, seen: Faces, found: Sequence[Found], runs: Sequence[Rehe
         findings.add(Section.CHEATS, Sign.WARN, text, advice)
     _tell_alone(parts, seen, findings)
     _tell_floor(seen, runs, names, findings)
+
+
+def _tell_no_gains(seen: Faces, findings: Findings) -> None:
+    """Ways that were better than the baseline once, and are no gains all the same."""
+    gained = {id(gain.tried) for it in seen.faced for gain in it.gains}
+    missed = [(it, one) for it in seen.faced for one in it.tried if one.fate is Fate.WON and id(one) not in gained]
+    chance = [one.oracle.name for it, one in missed if not it.is_mixed]
+    mixed = [one.oracle.name for it, one in missed if it.is_mixed]
+    if chance:
+        findings.add(Section.CHEATS, Sign.NOTE, f"by chance, and not again: {'; '.join(chance)}")
+    if mixed:
+        text = f"better than the baseline, while other ways of the same kind are not: {'; '.join(mixed)}"
+        findings.add(Section.CHEATS, Sign.NOTE, text, "that may be honest: some items may be worth leaving out")
 
 
 def _tell_alone(parts: Parts, seen: Faces, findings: Findings) -> None:
@@ -190,13 +230,16 @@ def _tell_alone(parts: Parts, seen: Faces, findings: Findings) -> None:
 def _tell_floor(seen: Faces, runs: Sequence[Rehearsal], names: Sequence[str], findings: Findings) -> None:
     """What a program gets that does nothing, and how much faster one could seem at most."""
     baseline = _figures(seen.bar.runs[0], names)
-    if seen.floor is None or seen.floor.values is None:
+    if not any(it.row.idle and it.ran for it in seen.faced):
+        pass  # nobody was asked for who does nothing
+    elif seen.floor is None or seen.floor.values is None:
         text = "the floor: what does nothing gets no score"
         findings.add(Section.CHEATS, Sign.OK, text)
     else:
         got = _figures(seen.floor.values, names)
         text = f"the floor: “{seen.floor.oracle.name}” does nothing and gets {got}; the baseline has {baseline}"
         findings.add(Section.CHEATS, Sign.NOTE, text, facts={"floor": dict(seen.floor.values)})
+    _tell_saturated(seen, findings)
     calibration = runs[0].calibration
     if not seen.slowed or calibration is None or not calibration.call_s or not calibration.median_s:
         return
@@ -207,6 +250,24 @@ def _tell_floor(seen: Faces, runs: Sequence[Rehearsal], names: Sequence[str], fi
         "let the judge ask for more work in one call: most of what it times is the way there" if most < _LITTLE else ""
     )
     findings.add(Section.CHEATS, Sign.WARN if most < _LITTLE else Sign.NOTE, text, advice, facts={"headroom": most})
+
+
+def _tell_saturated(seen: Faces, findings: Findings) -> None:
+    """A first metric in which nothing better could be told from the baseline."""
+    metric, runs = seen.bar.ranking.metrics[0], seen.bar.runs
+    merits = [metric.merit(run[metric.name]) for run in runs]
+    name = short(metric.name, 40)
+    if metric.ceiling is not None and max(merits) >= metric.merit(metric.ceiling):
+        text = f"the baseline has reached the ceiling of {name} ({metric.ceiling:g}): nothing can be better"
+        findings.add(Section.CHEATS, Sign.WARN, text, "correct the ceiling, or search for something else")
+    spread = max(merits) - min(merits)
+    if seen.floor is None or seen.floor.values is None or seen.slowed or not spread:
+        return
+    room = abs(statistics.median(merits) - metric.merit(seen.floor.values[metric.name]))
+    if room < _LITTLE * spread:
+        text = f"runs of the same baseline differ by {spread:.3g} in {name}, and the floor is only {room:.3g} away"
+        advice = "most of what a search finds would be noise: let the judge ask for more, or repeat and take a median"
+        findings.add(Section.CHEATS, Sign.WARN, text, advice, facts={"spread": spread, "room": room})
 
 
 def _figures(values: Mapping[str, float], names: Sequence[str]) -> str:

@@ -19,8 +19,11 @@ from orchestrator.text import short
 
 
 class Fate(StrEnum):
-    """What became of a cheat; all but the last are as they should be."""
+    """What became of a cheat. One that did not run proves nothing, one that won shows a hole; all others are as they
+    should be.
+    """
 
+    NOT_RUN = "did not run, so it proves nothing"
     KEPT_OUT = "kept from the judge"
     NO_SOLUTION = "no solution"
     FLAGGED = "beyond the ceiling, so never kept"
@@ -177,29 +180,36 @@ def last_words(judgement: Judgement) -> str:
 
 def tell_cheats(tried: Sequence[Tried], findings: Findings) -> None:
     """Those that fail, together by their fate; those that win, one by one."""
-    for sign, text, advice, told in group_by_fate([one for one in tried if one.fate is not Fate.WON]):
-        findings.add(Section.CHEATS, sign, text, advice, facts={"cheats": told})
+    for sign, text, advice, told in group_by_fate(tried):
+        tell_group(sign, text, advice, told, findings)
     for one in tried:
         if one.fate is Fate.WON:
             _tell_win(one, findings)
 
 
 def group_by_fate(tried: Sequence[Tried]) -> Iterator[tuple[Sign, str, str, list[dict[str, str]]]]:
-    """Sign, text, advice and facts of those that met the same fate."""
+    """Sign, text, advice and facts of those that met the same fate and did not win. The judge's own words are in the
+    facts alone: the text may be handed on.
+    """
     for fate in Fate:
         group = [one for one in tried if one.fate is fate]
-        if not group:
+        if not group or fate is Fate.WON:
             continue
         text = f"{fate}: {'; '.join(one.oracle.name for one in group)}"
         told = [{"name": one.oracle.name, "code": one.code, "said": one.said} for one in group]
         if fate is Fate.CRASHED:
-            text += f" ({group[0].code}; {group[0].said})"
+            text += f" ({group[0].code})"
             advice = "candidates pay for it and nothing is lost, but a judge that says valid = false tells them why"
             yield Sign.NOTE, text, advice, told
-        elif fate is Fate.WON:
-            yield Sign.NOTE, f"by chance, and not again: {'; '.join(one.oracle.name for one in group)}", "", told
+        elif fate is Fate.NOT_RUN:
+            yield Sign.WARN, f"{text} ({group[0].code})", "", told
         else:
             yield Sign.OK, text, "", told
+
+
+def tell_group(sign: Sign, text: str, advice: str, told: list[dict[str, str]], findings: Findings) -> None:
+    """With the judge's last words about the first of them as its log: they are for its author."""
+    findings.add(Section.CHEATS, sign, text, advice, log=told[0]["said"].encode(), facts={"cheats": told})
 
 
 def _tell_win(one: Tried, findings: Findings) -> None:

@@ -243,7 +243,7 @@ async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheat
         findings.add(Section.CHEATS, Sign.NOTE, "not tried: the judge calls nobody")
     elif cheats:
         seen = await face(parts, found.runs, findings, width, quick=True)
-        if parts.tier.terms.calls and all(one.fate is Fate.KEPT_OUT for one in seen.tried):
+        if parts.tier.terms.calls and all(one.fate is Fate.NOT_RUN for one in seen.tried):
             text = f"not tried: they do not run in the candidate's image ({seen.tried[0].code})"
             findings.add(
                 Section.CHEATS, Sign.WARN, text, "they are Python programs; give the image python3 to try them"

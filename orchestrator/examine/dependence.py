@@ -29,7 +29,7 @@ def tell_dependence(bar: Bar, tried: Sequence[Tried], baseline: Mapping[str, byt
     """A row where the cheats that have nothing of the baseline's outputs get its score; none where all is well. Whether
     it is a failure.
     """
-    judged = [one for one in tried if one.fate is not Fate.KEPT_OUT and _is_other(one, baseline)]
+    judged = [one for one in tried if one.fate not in (Fate.KEPT_OUT, Fate.NOT_RUN) and _is_other(one, baseline)]
     scored = [one for one in judged if one.values is not None]
     alike = [one for one in scored if one.values is not None and bar.is_alike(one.values)]
     enough = len(judged) if not bar.is_noisy else math.ceil(_NEARLY_ALL * len(judged))

@@ -43,8 +43,24 @@ class Faced:
     gains: tuple[Gain, ...] = ()
 
     @property
+    def ran(self) -> bool:
+        """Whether any of its ways came before the judge."""
+        return any(one.fate is not Fate.NOT_RUN for one in self.tried)
+
+    @property
+    def why_untried(self) -> str | None:
+        """Why the first of its ways did not run that might have gained; None where what ran decides."""
+        missing = [one.code for one in self.tried if one.fate is Fate.NOT_RUN]
+        return missing[0] if missing and not self.gains else None
+
+    @property
     def held(self) -> bool:
-        return not self.gains
+        return not self.gains and self.why_untried is None
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether one way of it was better and another was not, where that may be honest."""
+        return self.row.every and any(one.fate is not Fate.WON for one in self.tried)
 
 
 @dataclass(frozen=True)
@@ -66,12 +82,12 @@ class Faces:
         return [one for it in self.faced for one in it.tried]
 
     @property
-    def gains(self) -> list[Gain]:
-        return [gain for it in self.faced for gain in it.gains]
-
-    @property
     def held(self) -> int:
         return sum(it.held for it in self.faced)
+
+    @property
+    def untried(self) -> list[Faced]:
+        return [it for it in self.faced if it.why_untried is not None]
 
 
 async def face(
@@ -123,7 +139,7 @@ def _recurring(runs: Sequence[Rehearsal]) -> int:
 
 
 def _seeded(parts: Parts) -> str:
-    """Where the judge draws with a fixed seed what it could draw anew, and no split is held back."""
+    """Where the judge draws with a fixed seed what could be new in each run, and no split is held back."""
     places = seeded_places({path: file.data for path, file in parts.jobs.snapshot.judge.items()})
     return places[0] if places and parts.task.heldout is None else ""
 
@@ -141,22 +157,24 @@ def _by_row(rows: Sequence[Adversary], done: Sequence[Tried], bar: Bar) -> list[
     for row in rows:
         mine = tuple(one for one in done if one.oracle.row is row)
         if mine:
-            found.append(Faced(row, mine, _gains(row, mine, bar)))
+            ran = [one for one in mine if one.fate is not Fate.NOT_RUN]
+            found.append(Faced(row, mine, _gains(row, ran, bar) if ran else ()))
     return found
 
 
 def _gains(row: Adversary, mine: Sequence[Tried], bar: Bar) -> tuple[Gain, ...]:
     won = [Gain(one, "beats the baseline") for one in mine if one.fate is Fate.WON]
     if row.every and len(won) < len(mine):
-        return ()
-    if won or not row.tie or not all(_reaches(one, bar) for one in mine):
+        won = []
+    reached = [one for one in mine if _reaches(one, bar)]
+    if won or not row.tie or not reached or (len(reached) < len(mine) and not row.alone):
         return tuple(won)
-    return (Gain(mine[0], "gets the baseline's score"),)
+    return (Gain(reached[0], "gets the baseline's score"),)
 
 
 def _reaches(one: Tried, bar: Bar) -> bool:
     """Whether it has the baseline's score, and that is more than the least there is: a baseline that got nothing is
-    reached by whoever does nothing.
+    reached by doing nothing.
     """
     if one.fate is not Fate.NO_BETTER or one.values is None or not bar.is_alike(one.values):
         return False
@@ -173,7 +191,7 @@ async def _confirmed(it: Faced, stage: "Calls | Outputs", findings: Findings) ->
     for gain in it.gains:
         findings.doing(f"once more: {gain.oracle.name}")
         again = [await stage.attempt(gain.oracle) for _ in range(_AGAIN)]
-        if all(_gains(it.row, [one], bar) for one in again):
+        if all(_gains(it.row, [one], bar) for one in again if one.fate is not Fate.NOT_RUN):
             kept.append(gain)
     return Faced(it.row, it.tried, tuple(kept))
 

@@ -134,6 +134,7 @@ async def judge_change(campaign: Campaign, bench: Workbench, text: str) -> Gated
         raise CannotJudge(f"the change was not run to its end: {node.why if node and node.why else finished.reason}")
     with failures_are_no_verdict(decided=not node.kept and not node.undecided):
         await _run_guards(bench, node, watch)
+        await bench.book.durable()
     return _decided(bench, bench.state.nodes[node.id], watch)
 
 

@@ -88,7 +88,7 @@ def _answering(parts: Parts, oracle: Oracle, path: str, tape: Tape) -> str:
     """For cheats that need no more than a few lines, and functions that are no class's."""
     play = oracle.play or Play()
     answer = _written(play.value) if play.answer == "value" else _VALUES.get(play.answer)
-    if answer is None or play.spare not in _SPARED or play.ahead or tape.uses_objects:
+    if answer is None or play.spare not in _SPARED or play.ahead or play.loading or tape.uses_objects:
         return ""
     source = parts.jobs.snapshot.tree[path].data.decode("utf-8", "replace")
     honest = "honest = {}"

@@ -11,7 +11,8 @@ from pathlib import Path
 @dataclass(frozen=True)
 class ImportRequest:
     """`source` is a folder. The rest is what a person said where the folder alone does not tell; `packages` are names
-    on the package index, by the names that a program imports.
+    on the package index, by the names that a program imports; `placed` are folders that the evaluator looks for, by
+    where it does.
     """
 
     source: Path
@@ -21,6 +22,7 @@ class ImportRequest:
     config: str | None = None
     metric: str | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
+    placed: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

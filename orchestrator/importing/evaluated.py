@@ -9,6 +9,7 @@ from orchestrator.change.regions import spans, split_entry
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_is_used
 from orchestrator.importing.packages import Needs, needs_of, versions_of
+from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
 from orchestrator.importing.source import Source
 from orchestrator.importing.survey import Survey, asks_itself, draws_at_random, mentions, survey
 from orchestrator.importing.tools import TOOLCHAINS, apt_of, starts_python, tools_of
@@ -73,6 +74,7 @@ class Found:
     way: Way = Way.CALLED
     tools: Sequence[str] = ()
     constants: Sequence[str] = ()
+    placed: Sequence[Placed] = ()
 
     @property
     def called(self) -> list[str]:
@@ -85,13 +87,17 @@ class Found:
         driver = "judge.py" if "judge.py" not in judge else "run_evaluator.py"
         files = {"blastdoor.toml": self._task(request, wanted, driver).text().encode()}
         files |= {f"workspace/{name}": self.source.read(name) for name in sorted(workspace)}
-        files |= {f"judge/{name}": self.source.read(name) for name in sorted(judge)}
+        own = {name: self.source.read(name) for name in sorted(judge)}
+        refuse_overlaps({**own, driver: b""}, self.placed)
+        files |= {f"judge/{name}": data for it in self.placed for name, data in it.files().items()}
+        files |= {f"judge/{name}": data for name, data in own.items()}
         given: dict[str, object] = {"functions": self.functions, "classes": self.classes or None}
         given |= {"constants": self.constants} if self.constants else {}
         if self.way is Way.STARTED:
             given = {"program": self.program, "tools": list(self.tools)}
         elif self.way is Way.READ:
             given = {"reads": self.program}
+        given |= {"home": HOME} if any(it.at.startswith(f"{HOME}/") for it in self.placed) else {}
         files[f"judge/{driver}"] = driver_text(
             wanted.module, self.way, evaluator=self.evaluator, metric=wanted.metric, **given, **wanted.driver
         ).encode()
@@ -146,8 +152,11 @@ class Found:
         return f"calls {', '.join(self.called)}"
 
     def _mapped_last(self) -> list[str]:
+        lines = [
+            f"{it.where} is {it.source.folder}, {len(it.files())} files of it, beside the judge" for it in self.placed
+        ]
         packages = [*sorted(self.judge_needs.packages | self.program_needs.packages), *self._apt()]
-        lines = [f"packages by what is imported and started: {', '.join(packages)}"] if packages else []
+        lines += [f"packages by what is imported and started: {', '.join(packages)}"] if packages else []
         return [*lines, f'certify.rule is "noisy", since {self.why_noisy}'] if self.why_noisy else lines
 
     def _left_out(self, beside: Sequence[str]) -> list[str]:
@@ -209,7 +218,8 @@ def find(request: ImportRequest, names: Names) -> Found:
         raise TaskError(
             f"{source.folder / evaluator}: defines no {names.entries[0]}(program_path); name the evaluator's file"
         )
-    judge_needs = needs_of(source, evaluator, request.packages)
+    placed = placed_of(request.placed)
+    judge_needs = needs_of(source, evaluator, request.packages, placed)
     found = Found(
         source=source,
         program=program,
@@ -222,6 +232,7 @@ def find(request: ImportRequest, names: Names) -> Found:
         program_needs=Needs(files={program}),
         why_noisy=seen.why_noisy,
         editable=_editable(source, program),
+        placed=placed,
     )
     called = _as_called(found, request) if program.endswith(".py") else None
     return called or _as_started(found, request)
@@ -273,7 +284,9 @@ def _editable(source: Source, program: str) -> str:
         path, region = split_entry(f"{program}:{_REGION}")
         spans(path, data, (region,) if region else ())
     except ValueError as error:
-        raise TaskError(f"{source.folder / program}: cannot be cut at its marks: {error}") from None
+        raise TaskError(
+            f"{source.folder / program}: cannot be cut at its marks: {error}; mend them, or take all of them out"
+        ) from None
     return f"{program}:{_REGION}"
 
 

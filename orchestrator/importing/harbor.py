@@ -166,6 +166,8 @@ def read(request: ImportRequest) -> Imported:
     for name in ("task.toml", "instruction.md", SCRIPT, _DOCKERFILE):
         if name not in source.names:
             raise TaskError(f"{source.folder}: has no {name}; name the folder of one task of Harbor")
+    if request.placed:
+        raise TaskError(f"{source.folder}: a task of Harbor has its files beside it; leave --place out")
     config = _config(source)
     _refuse_what_cannot_run(source, config)
     recipe = read_dockerfile(source, _DOCKERFILE)

@@ -3,21 +3,21 @@
 A name that is not in the table is not guessed: anybody can put a package of that name on the index.
 """
 
-import ast
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from orchestrator.importing.placed import Import, Placed, imports_of
 from orchestrator.importing.source import Source
 from orchestrator.task import TaskError
 
 # Names on the package index, where they are those of the import: both are theirs for long.
 _SAME = (
     "cvxpy", "datasets", "jax", "jaxlib", "joblib", "lightgbm", "matplotlib", "mpmath", "networkx", "numba", "numpy",
-    "openai", "optax", "ortools", "pandas", "polars", "psutil", "pyarrow", "pydantic", "pytest", "requests", "scipy",
-    "seaborn", "shapely", "statsmodels", "sympy", "tabulate", "tensorflow", "torch", "torchvision", "tqdm",
-    "transformers", "xgboost",
+    "openai", "optax", "orjson", "ortools", "pandas", "polars", "psutil", "pyarrow", "pydantic", "pytest", "requests",
+    "scipy", "seaborn", "shapely", "statsmodels", "sympy", "tabulate", "tensorflow", "threadpoolctl", "torch",
+    "torchvision", "tqdm", "transformers", "xgboost",
 )  # fmt: skip
 KNOWN = {name: name for name in _SAME} | {
     "Levenshtein": "levenshtein",
@@ -55,13 +55,15 @@ class Needs:
         return [f"{name}{versions.get(name, '')}" for name in sorted(self.packages)]
 
 
-def needs_of(source: Source, start: str, given: Mapping[str, str]) -> Needs:
-    """Follows imports within the folder. Raises TaskError for one that nobody knows a package for."""
+def needs_of(source: Source, start: str, given: Mapping[str, str], placed: Sequence[Placed] = ()) -> Needs:
+    """Follows imports within the folder, and into those that are placed beside it. Raises TaskError for one that nobody
+    knows a package for.
+    """
     needs = Needs(files={start})
     waiting, followed = [start], set[str]()
     while waiting:
         name = waiting.pop()
-        for found in _imports(source.python(name)):
+        for found in imports_of(source.python(name)):
             top = found.module.partition(".")[0]
             if top in followed:
                 continue
@@ -74,12 +76,25 @@ def needs_of(source: Source, start: str, given: Mapping[str, str]) -> Needs:
                 needs.files.update(files)
             elif top in LENT:
                 _refuse_unlent(found, where)
+            elif there := next((it for it in placed if it.has(top)), None):
+                _add_placed(needs, there, found, given)
             elif top not in sys.stdlib_module_names:
                 _add_package(needs, found, top, given, where)
     return needs
 
 
-def _add_package(needs: Needs, found: "_Import", top: str, given: Mapping[str, str], where: str) -> None:
+def _add_placed(needs: Needs, there: Placed, found: Import, given: Mapping[str, str]) -> None:
+    """What of a whole repository is really run cannot be told by reading, so nothing is refused for its sake."""
+    for it in there.follow(found):
+        top = it.module.partition(".")[0]
+        if package := given.get(top) or KNOWN.get(top):
+            needs.packages.add(package)
+        elif top not in sys.stdlib_module_names:
+            line = f"{top}, which {there.where} imports"
+            needs.not_found += [line] if line not in needs.not_found else []
+
+
+def _add_package(needs: Needs, found: Import, top: str, given: Mapping[str, str], where: str) -> None:
     if package := given.get(top) or KNOWN.get(top):
         needs.packages.add(package)
     elif found.optional:
@@ -91,38 +106,12 @@ def _add_package(needs: Needs, found: "_Import", top: str, given: Mapping[str, s
         )
 
 
-def _refuse_unlent(found: "_Import", where: str) -> None:
+def _refuse_unlent(found: Import, where: str) -> None:
     module, name = LENT[found.module.partition(".")[0]]
     if found.module != module:
         raise TaskError(
             f"{where}: imports {found.module}, and only {name} of {module} is there for a judge; take the import out"
         )
-
-
-@dataclass(frozen=True)
-class _Import:
-    module: str
-    line: int
-    optional: bool
-
-
-def _imports(tree: ast.Module) -> Iterator[_Import]:
-    """Relative ones are left out: they stay within their package, which is copied as a whole."""
-    optional = {id(it) for node in ast.walk(tree) if _may_fail(node) for it in ast.walk(node)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield _Import(alias.name, node.lineno, id(node) in optional)
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            yield _Import(node.module, node.lineno, id(node) in optional)
-
-
-def _may_fail(node: ast.AST) -> bool:
-    """Whether a missing module is caught: a try whose handler names the error."""
-    if not isinstance(node, ast.Try):
-        return False
-    caught = [name for it in node.handlers for name in ast.walk(it.type or ast.Pass()) if isinstance(name, ast.Name)]
-    return any(name.id in ("ImportError", "ModuleNotFoundError") for name in caught)
 
 
 def versions_of(source: Source) -> dict[str, str]:

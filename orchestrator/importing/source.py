@@ -50,6 +50,10 @@ class Source:
                 raise TaskError(f"{folder}: has more than {MAX_FILES:,} files; name a smaller folder")
         return cls(folder, tuple(found))
 
+    @cached_property
+    def name_set(self) -> frozenset[str]:
+        return frozenset(self.names)
+
     def at_top(self, pattern: str) -> list[str]:
         return [name for name in self.names if "/" not in name and fnmatchcase(name, pattern)]
 

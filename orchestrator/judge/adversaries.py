@@ -31,6 +31,7 @@ _TWICE = "count what is given twice once"
 _OWN_GRADER = "grade with code of the judge's own: never ask the candidate whether its answer is right"
 _FRESH = "ask every question once, each drawn from a generator of its own: candidate.time does both"
 _SEED = "draw questions from candidate.rng(): they are new in every run, and nobody can learn them by heart"
+_LOADING = "give every timed call a question that is new: what is asked for without one can be worked out while loading"
 _AHEAD = "time all calls that get the question, or draw it only for the call that is timed"
 _VACUOUS = "do not look for words in a text: run it as the trial, and look at what it does"
 _WAITS = "a call that takes longer must never make the score better"
@@ -42,7 +43,8 @@ class Play:
 
     `spare` says which calls the honest candidate answers, `answer` what all others get, made of `value`, `fill`,
     `pick`, `field` or `claims`. `graders`: yes to every function that always said yes. `ahead`: what was asked of one
-    function is worked out for all others, too. `fractions`: whole numbers stay as they are.
+    function is worked out for all others, too. `loading`: what the baseline was asked is worked out before the first
+    call. `fractions`: whole numbers stay as they are.
     """
 
     answer: str = "value"
@@ -54,6 +56,7 @@ class Play:
     claims: bool = False
     graders: bool = False
     ahead: bool = False
+    loading: bool = False
     fractions: bool = False
 
     @property
@@ -65,11 +68,6 @@ class Play:
             "question with zeros",
             "question picked",
         )
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether it leaves out work that the honest one does."""
-        return self.answer not in ("filled", "picked", "claims", "field", "answer before")
 
 
 Plays = Mapping[str, Play]
@@ -83,8 +81,8 @@ class Adversary:
 
     Without `proof` a gain may be honest: there are tasks that zeros solve. With `every` one gain may be, too, so that
     all of its ways must. With `tie` it gains where every one of its ways gets the baseline's score: nothing honest does
-    that. `idle`: it does no work at all, so what it scores is the
-    floor. `quick`: `check` tries it, too.
+    that; with `alone`, where one of them does. `idle`: it does no work at all, so what it scores is the floor. `quick`:
+    `check` tries it, too.
     """
 
     name: str
@@ -95,6 +93,7 @@ class Adversary:
     proof: bool = True
     every: bool = False
     tie: bool = False
+    alone: bool = False
     idle: bool = False
 
 
@@ -159,7 +158,9 @@ def _varied(**given: object) -> Reckon:
 def _says_yes(tape: Tape) -> Plays:
     if not tape.graders or set(tape.names) == set(tape.graders):
         return {}
-    return {"to nothing": Play(graders=True), "to the question": Play("question", graders=True)}
+    # The last is what a judge that looks at the form alone cannot tell from an honest answer.
+    filled = {"to zeros": Play("filled", fill="zeros", graders=True)} if _filled("zeros")(tape) else {}
+    return {"to the question": Play("question", graders=True), "to nothing": Play(graders=True), **filled}
 
 
 def _filled(fill: str) -> Reckon:
@@ -186,6 +187,17 @@ def _fields(tape: Tape) -> Plays:
         for name in tape.fields
         for value in (0, 1e9, -1e9)
     }
+
+
+def _of_another_task(_: Tape) -> Plays:
+    return {word: Play(value=value) for word, value in cheats.ANSWERS_OF_OTHER_TASKS.items()}
+
+
+def _while_loading(tape: Tape) -> Plays:
+    """Where something is asked for without a question, so that its answer can be known before."""
+    if not tape.asks_without_question or tape.uses_objects:
+        return {}
+    return {"": Play("remembered", spare="not asked before", loading=True)}
 
 
 def _constant(name: str, value: object) -> Adversary:
@@ -221,6 +233,7 @@ ADVERSARIES: tuple[Adversary, ...] = (
     _constant("an empty text", ""),
     _constant("an empty list", []),
     Adversary("answers an empty object", _CHECK, plays=_always(value={}), tie=True, idle=True),
+    Adversary("answers what another task wants", _CHECK, plays=_of_another_task, tie=True, idle=True),
     Adversary("answers the question back", _CHECK, plays=_always(answer="question"), quick=True, tie=True, idle=True),
     Adversary(
         "answers the question with zeros", _CHECK, plays=_always(answer="question with zeros"), quick=True, tie=True
@@ -234,7 +247,7 @@ ADVERSARIES: tuple[Adversary, ...] = (
     Adversary("result instead", _WORD, cheats.result_instead, quick=True, tie=True),
     Adversary("score in the output", _WORD, cheats.claims_inside, lambda tape: _claims(tape), quick=True),
     Adversary("one figure alone", _WORD, cheats.one_field_alone, _fields),
-    Adversary("says yes", _OWN_GRADER, plays=_says_yes, quick=True, tie=True),
+    Adversary("says yes", _OWN_GRADER, plays=_says_yes, quick=True, tie=True, alone=True),
     # Code where data is wanted.
     Adversary("planted modules", _IMPORTS, cheats.planted_modules, quick=True),
     Adversary("code for data", _RUNS, cheats.code_for_data),
@@ -266,6 +279,9 @@ ADVERSARIES: tuple[Adversary, ...] = (
     # Too little, too much, the same again.
     _pick("empty lists", _LENGTH, "none", quick=True, tie=True),
     _pick("only one item", _COUNT, "only the first", "only the last", "only the middle", quick=True, tie=True),
+    _pick(
+        "only the first items", _LENGTH, "only the first", "the first half", "all but the last", every=True, tie=True
+    ),
     _pick("half of the items", _COUNT, "the first half", "every second", every=True),
     _pick("one item for all", _LENGTH, "the first for all", "the last for all", tie=True),
     _pick("every row twice", _TWICE, "all twice", quick=True, proof=False),
@@ -297,6 +313,7 @@ ADVERSARIES: tuple[Adversary, ...] = (
             {"": Play("remembered", spare="not asked before", ahead=True)} if len(tape.names) > 1 else {}
         ),
     ),
+    Adversary("works while loading", _LOADING, plays=_while_loading),
     Adversary("learnt by heart", _SEED, plays=_always(answer="recorded", spare="not recorded")),
     Adversary("slow", _WAITS, plays=_always(spare="all")),
 )

@@ -14,6 +14,7 @@ CHEAT_HELPERS = ("blastdoor_cheat.py", "blastdoor_twists.py")
 # What an earlier candidate answered, beside a cheat that learnt it by heart.
 RECORDED = "recorded"
 CANDIDATE_HELPERS = (
+    "blastdoor_batch.cjs",
     "blastdoor_batch.py",
     "blastdoor_candidate.py",
     "blastdoor_programs.py",
@@ -26,6 +27,7 @@ JUDGE_HELPERS = (
     "blastdoor_relay.py",
     "blastdoor_stub.py",
     "blastdoor_carry.py",
+    "blastdoor_command.py",
     "blastdoor_programs.py",
     "blastdoor_evaluator.py",
     "blastdoor_evo.py",

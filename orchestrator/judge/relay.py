@@ -26,9 +26,23 @@ from orchestrator.judge.calibration import EMPTY_CALLS, WARM_UP, quieter, resolu
 from orchestrator.judge.data import Judgement, is_small, read_result
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
 from orchestrator.judge.tape import Tape
+from orchestrator.judge.turns import STREAMED, TooLate, Turn, deadline
 from orchestrator.offload import offload
 from orchestrator.text import short
-from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Outcome, Refused, Reply, Silent, Talk
+from sandbox import (
+    Bundle,
+    Channel,
+    ChannelClosed,
+    Ending,
+    Incoming,
+    Job,
+    Limits,
+    Listener,
+    Outcome,
+    Refused,
+    Reply,
+    Talk,
+)
 
 SEED = "BLASTDOOR_SEED"
 _FUNCTIONS = 1000
@@ -43,8 +57,7 @@ _RESULT = re.compile(r"result\.json|metrics\.csv|traces/[A-Za-z0-9_.-]{1,200}")
 AT_MOST = "at-most"
 # So many calls are remembered, for what one takes.
 _REMEMBERED = 10_000
-# Our own timeout comes first, the channel's only if the event loop is late.
-_LATER_S = 60.0
+_CALLS = (b"C", b"K")
 
 
 class Side(StrEnum):
@@ -143,24 +156,30 @@ async def meet(
     job = judge.job.model_copy(update={"env": {**judge.job.env, SEED: met.seed}})
 
     async def with_judge(judge_channel: Channel) -> None:
-        talk = _Conversation(met, _Turn(judge_channel, judge), job.limits)
+        talk = _Conversation(met, Turn(judge_channel, judge.wall_s), job.limits)
 
         async def with_candidate(candidate_channel: Channel) -> None:
-            await talk.hold(_Turn(candidate_channel, candidate, is_timed=True), profiled=profiled)
+            await talk.hold(Turn(candidate_channel, candidate.wall_s, is_timed=True), profiled=profiled)
 
         if await talk.prepare():
-            await _seated(candidate, candidate.job, met.candidate, listener, with_candidate)
+            await _seated(candidate, candidate.job, met.candidate, listener, with_candidate, inside=True)
 
     await _seated(judge, job, met.judge, None, with_judge)
     met.judgement = judgement_of(met) if is_small(met.files or {}) else await offload(judgement_of, met)
     return met
 
 
-async def _seated(seat: Seat, job: Job, part: Part, listener: Listener | None, talk: Talk) -> None:
-    """One chamber's life. Its failures are kept in its part: they must not end the other's chamber by an exception."""
+async def _seated(
+    seat: Seat, job: Job, part: Part, listener: Listener | None, talk: Talk, *, inside: bool = False
+) -> None:
+    """One chamber's life. Its failures are kept in its part: they must not end the other's chamber by an exception.
+
+    `inside`: the other's is there already, which was opened when both were on record.
+    """
     started = time.monotonic()
+    run = seat.door.run_on_record if inside else seat.door.run
     try:
-        ran = await seat.door.run(job, seat.bundle, listener, talk=talk)
+        ran = await run(job, seat.bundle, listener, talk=talk)
     except Refused as error:
         part.error = error
     except (NotStarted, TooLarge, BrokeOff) as error:
@@ -174,35 +193,6 @@ async def _seated(seat: Seat, job: Job, part: Part, listener: Listener | None, t
         part.outcome, part.spent = ran.outcome, ran.spent
 
 
-class _TooLate(Exception):
-    """One side has used up its time."""
-
-
-class _Turn:
-    """One side's channel with the time that it has left. `is_timed`: what a call takes is the measure of it."""
-
-    def __init__(self, channel: Channel, seat: Seat, *, is_timed: bool = False) -> None:
-        self._channel = channel
-        self._is_timed = is_timed
-        self.left_s = seat.wall_s
-
-    async def ask(self, payload: bytes) -> Reply:
-        """Raises _TooLate, ChannelClosed where its chamber has ended, and Silent where no time could be taken."""
-        try:
-            async with asyncio.timeout(self.left_s):
-                reply = await self._channel.call(payload, self.left_s + _LATER_S)
-        except TimeoutError:
-            raise _TooLate from None
-        if self._is_timed and reply.silent_s:
-            raise Silent(
-                f"the provider was silent for {reply.silent_s:.1f} s of a call, which says nothing of its time"
-            )
-        self.left_s -= reply.elapsed_s
-        if self.left_s <= 0:
-            raise _TooLate
-        return reply
-
-
 class _Refused(Exception):
     """The candidate could not be loaded, or the judge broke the protocol; it is noted already."""
 
@@ -210,7 +200,7 @@ class _Refused(Exception):
 class _Conversation:
     """Load, calibrate, begin, then request and answer in turn."""
 
-    def __init__(self, met: Met, judge: _Turn, limits: Limits) -> None:
+    def __init__(self, met: Met, judge: Turn, limits: Limits) -> None:
         self._met = met
         self._limits = limits
         self._judge = judge
@@ -225,13 +215,13 @@ class _Conversation:
         try:
             self._met.median_s, self._met.jitter_s = await self._empty_calls(Side.JUDGE)
             self._met.measured = 1
-        except (_TooLate, _Refused, ChannelClosed):
+        except (TooLate, _Refused, ChannelClosed):
             return False
         finally:
             self._met.judge.busy_s = whole - self._judge.left_s
         return True
 
-    async def hold(self, candidate: _Turn, *, profiled: bool = False) -> None:
+    async def hold(self, candidate: Turn, *, profiled: bool = False) -> None:
         """Returns in any case: what ended it is in the meeting's record, or in the outcome of a chamber."""
         met, whole = self._met, (candidate.left_s, self._judge.left_s + self._met.judge.busy_s)
         self._turns[Side.CANDIDATE] = candidate
@@ -241,11 +231,10 @@ class _Conversation:
             begin = {"median": met.median_s, "jitter": met.jitter_s, "functions": met.functions}
             answer = b"B" + encode(begin)
             while met.files is None:
-                request = await self._ask(Side.JUDGE, answer)
-                answer = await self._serve(request.payload)
+                answer = await self._serve(await self._wish(answer))
             if profiled:
                 met.profile = (await self._ask(Side.CANDIDATE, b"H")).payload[1 : 1 + _PROFILE_BYTES]
-        except (_TooLate, _Refused, ChannelClosed):
+        except (TooLate, _Refused, ChannelClosed):
             return
         finally:
             met.candidate.busy_s = whole[0] - candidate.left_s
@@ -254,12 +243,46 @@ class _Conversation:
     async def _ask(self, side: Side, payload: bytes) -> Reply:
         try:
             return await self._turns[side].ask(payload)
-        except _TooLate:
+        except TooLate:
             self._met.late = side
             raise
         except Refused as error:
             # A judge's chamber takes whatever a candidate's can say, so it is the judge that asked for too much.
             self._break(Side.JUDGE, str(error))
+
+    async def _wish(self, answer: bytes) -> bytes | Incoming:
+        """What the judge wants next. One who wants to know what was said needs all of it at once."""
+        if self._met.tape is not None or not self._turns[Side.CANDIDATE].can_forward:
+            return (await self._ask(Side.JUDGE, answer)).payload
+        try:
+            wish = await self._judge.ask_ahead(answer)
+        except TooLate:
+            self._met.late = Side.JUDGE
+            raise
+        except Refused as error:
+            self._break(Side.JUDGE, str(error))
+        return wish.payload if isinstance(wish, Reply) else wish
+
+    async def _forward(self, request: Incoming) -> Reply:
+        """To the candidate while it comes. What the judge takes to send it is the judge's time."""
+        left_s = self._judge.left_s
+        try:
+            async with deadline(left_s):
+                kind = await request.first()
+            if kind not in _CALLS:
+                self._break(Side.JUDGE, "a request that nobody knows")
+            reply = await self._turns[Side.CANDIDATE].forward(request, left_s)
+        except TooLate:
+            self._met.late = Side.JUDGE if request.waited_s >= left_s else Side.CANDIDATE
+            raise
+        except Refused as error:
+            self._break(Side.JUDGE, str(error))
+        finally:
+            self._judge.left_s -= request.waited_s
+        if self._judge.left_s <= 0:
+            self._met.late = Side.JUDGE
+            raise TooLate
+        return reply
 
     async def _load(self) -> tuple[str, ...]:
         """The candidate's functions, once it has come up; its start counts as its own time."""
@@ -304,9 +327,14 @@ class _Conversation:
                 times.append(reply.elapsed_s)
         return spread(times)
 
-    async def _serve(self, request: bytes) -> bytes:
+    async def _serve(self, request: bytes | Incoming) -> bytes:
         """What the judge asked for, as the answer that it gets; nothing more once it has finished."""
+        if isinstance(request, Incoming):
+            return await self._answer(await self._forward(request))
         kind = request[:1]
+        if kind == STREAMED:  # it is whole all the same
+            request = request[1:]
+            kind = request[:1] if request[:1] in _CALLS else b"?"
         if kind == b"F":
             self._met.files = await self._result(request)
             return b""
@@ -314,16 +342,21 @@ class _Conversation:
             return await self._measure_again()
         if kind == b"P":
             return await self._rehearse(request)
-        if kind not in (b"C", b"K", b"N"):
+        if kind not in (*_CALLS, b"N"):
             self._break(Side.JUDGE, "a request that nobody knows")
         reply = await self._ask(Side.CANDIDATE, b"N" if kind == b"N" else request)
-        if kind != b"N":
-            self._met.calls += 1
-            if self._met.calls <= _REMEMBERED:
-                self._met.taken_s.append(reply.elapsed_s)
-            if self._met.tape is not None:
-                self._met.tape.keep(request, reply.payload)
-        parts = (b"R", struct.pack("<d", reply.elapsed_s), reply.payload)
+        if kind == b"N":
+            return b"".join(_parts(reply))
+        if self._met.tape is not None:
+            self._met.tape.keep(request, reply.payload)
+        return await self._answer(reply)
+
+    async def _answer(self, reply: Reply) -> bytes:
+        """A call's, as the judge gets it."""
+        self._met.calls += 1
+        if self._met.calls <= _REMEMBERED:
+            self._met.taken_s.append(reply.elapsed_s)
+        parts = _parts(reply)
         return b"".join(parts) if len(reply.payload) < _LARGE else await asyncio.to_thread(b"".join, parts)
 
     async def _rehearse(self, request: bytes) -> bytes:
@@ -354,6 +387,10 @@ class _Conversation:
         else:
             self._met.unloaded = why
         raise _Refused
+
+
+def _parts(reply: Reply) -> tuple[bytes, ...]:
+    return b"R", struct.pack("<d", reply.elapsed_s), reply.payload
 
 
 async def _decoded(data: bytes | memoryview) -> Any:

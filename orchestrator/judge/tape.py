@@ -18,6 +18,7 @@ _BYTES = 16 << 20
 _LOOKED_INTO = 3
 _LOOKED_BYTES = 1 << 20
 _YES = b"VT"
+_NO_ARGUMENTS = encode([]) + encode({})
 _CLASSES = encode("classes")[1:] + b"l"
 
 
@@ -53,6 +54,11 @@ class Tape:
     @property
     def asks_again(self) -> bool:
         return self.questions < len(self._plain)
+
+    @property
+    def asks_without_question(self) -> bool:
+        """Whether a function is called without arguments."""
+        return any(_is_bare(request) for request, _ in self._plain)
 
     @property
     def uses_objects(self) -> bool:
@@ -111,6 +117,12 @@ def _name(request: bytes) -> str:
 
 def _end_of_name(request: bytes) -> int:
     return 11 + int.from_bytes(request[7:11], "little")
+
+
+def _is_bare(request: bytes) -> bool:
+    """Nothing comes after the name, or no arguments and no keywords."""
+    rest = request[_end_of_name(request) :]
+    return not rest or (request[:1] == b"K" and rest.startswith(_NO_ARGUMENTS))
 
 
 def _names_classes(request: bytes) -> bool:

@@ -20,13 +20,12 @@ from orchestrator.domain.verdict import Mode
 from orchestrator.registry import ChoiceError, listed
 from orchestrator.task.combining import POOL_INPUT, CombineSpec
 from orchestrator.task.conditions import check_conditions
-from orchestrator.task.errors import Key, Wrong
+from orchestrator.task.errors import STATE, Key, Wrong
 from orchestrator.task.explaining import nearest
 from orchestrator.task.files import plain_names
 from orchestrator.task.model import Task
 from orchestrator.task.sections import HeldOutSpec, Repository
 
-STATE = ".blastdoor"
 PLAYBOOK = "playbook"
 
 Notice = tuple[Key, str]
@@ -236,7 +235,9 @@ def check_regions(task: Task, read: Callable[[str], bytes]) -> None:
             spans(path, read(path), regions)
         except BadRegion as error:
             at = next(at for at, entry in enumerate(task.editable) if split_entry(entry)[0] == path)
-            raise Wrong(("editable", at), f'"{path}" cannot be cut at its regions: {error}') from None
+            raise Wrong(
+                ("editable", at), f'"{path}" cannot be cut at its regions: {error}; mend the file, or name all of it'
+            ) from None
 
 
 def _check_exact(task: Task, key: Key, path: str, files: set[str]) -> Iterator[Notice]:

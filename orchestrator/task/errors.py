@@ -8,6 +8,9 @@ from orchestrator.change import shown
 Key = tuple[str | int, ...]
 
 FILE = "blastdoor.toml"
+# What runs and audits left, in the folder of the task.
+STATE = ".blastdoor"
+AUDIT = f"{STATE}/audit.json"
 LINE_CHARACTERS = 600
 
 

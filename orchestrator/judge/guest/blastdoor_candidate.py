@@ -134,7 +134,7 @@ def _answer_with_keywords(functions: Functions, objects: _Objects, request: memo
         exact = options["exact"]
         return [b"V", *(exact_pieces(value, objects.number, arrays=True) if exact else Writer().pieces(value))]
     except BaseException as error:  # noqa: BLE001  as above
-        # A KeyError's own text has its key in quotes; one that is made anew would quote it twice.
+        # A KeyError's own text has its key in quotes; one that is made again would quote it twice.
         alone = error.args[0] if len(error.args) == 1 and type(error.args[0]) is str else str(error)
         return _refused(error, error_name(error), alone)
 

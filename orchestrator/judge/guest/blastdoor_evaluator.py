@@ -12,11 +12,13 @@ import contextlib
 import importlib.util
 import math
 import numbers
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from blastdoor_judge import BadOutput, judging, outputs, publish
@@ -41,14 +43,19 @@ def run_evaluator(
     tools: Sequence[str] = (),
     reads: str = "",
     goal: str = "higher",
+    home: str = "",
 ) -> None:
     """Let `run`, which is given the evaluator's path and the stub's, fill the outcome, and publish that.
 
     `functions` are those of the program that it calls, `classes` those that it makes objects of, `constants` other
     names of it that it reads. Where it starts the
     program instead, `program` is its file and `tools` are what it starts for that. Where it only reads, `reads` is the
-    file among the outputs. `goal` says which scores are better, "higher" or "lower".
+    file among the outputs. `goal` says which scores are better, "higher" or "lower". `home` is a folder of the judge's
+    that the evaluator has for its home.
     """
+    if home:
+        os.environ["HOME"] = str(Path(home).resolve())
+    sys.excepthook = partial(_tell, evaluator)
     if reads:
         _run_on_file(run, evaluator, reads, Outcome(metric, goal))
         return
@@ -68,6 +75,14 @@ def run_evaluator(
                 raise BadOutput(door.failures[-1]) from error  # the candidate's own, which the evaluator let pass
         _refuse_silence(door, candidate.functions, names, found)
         found.publish(door)
+
+
+def _tell(evaluator: str, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """One line to act on, where a traceback would show our own code alone."""
+    if issubclass(kind, EvaluatorBroke):
+        sys.stderr.write(f"{evaluator}: {error}\n")
+    else:
+        sys.__excepthook__(kind, error, trace)
 
 
 @judging()  # type: ignore[untyped-decorator]  # the helper beside it has no types where this is checked
@@ -182,11 +197,17 @@ def _short(value: Any, limit: int = MAX_TEXT) -> str:
 def _refuse_silence(door: Door, offered: Sequence[str], wanted: Sequence[str], found: Outcome) -> None:
     """An evaluator that catches everything looks well whatever happened to it."""
     if door.unsendable:
-        raise EvaluatorBroke(f"an argument of the evaluator cannot be sent to the candidate: {door.unsendable[0]}")
+        raise EvaluatorBroke(
+            f"an argument of the evaluator cannot be sent to the candidate: {door.unsendable[0]};"
+            " let it pass plain values"
+        )
     told = found.incorrect or found.texts.get("error", "") or "; ".join(found.notes)
     if not door.calls:
         if missing := [name for name in wanted if name not in offered]:
             raise NoFunction(f"the program has no function {missing[0]}; it has: {', '.join(offered) or 'none'}")
-        raise EvaluatorBroke(f"the evaluator neither called nor started the program{f' ({told})' if told else ''}")
+        raise EvaluatorBroke(
+            f"the evaluator neither called nor started the program{f' ({told})' if told else ''}; see whether its files"
+            " and packages are there ([judge.image], import --place)"
+        )
     if len(door.failures) == door.calls:
         raise BadOutput(f"every call failed, the first with: {door.failures[0]}")

@@ -3,8 +3,9 @@ Python 3.9 up.
 
 It comes into the chamber as `sitecustomize`, so that every Python there begins with it. Lines are traced until a
 function has shown nothing new for long; what was not seen of it then is unknown, not unreached. Time is sampled from a
-thread. Of very many files, those are told where the time went; that some are missing is told as well. What it finds is
-a file of BLASTDOOR_PROFILE for each process, or the answer to a frame of a judge that calls.
+thread. Of very many files, those are told where the time went, and of a file for which there is no room its hottest
+lines; that something is missing is told as well. What it finds is a file of BLASTDOOR_PROFILE for each process, or the
+answer to a frame of a judge that calls.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["profile"]
+__all__ = ["fitting", "profile"]
 
 _ROOT = os.environ.get("BLASTDOOR_PROFILE_ROOT", "/work/src")
 _FOLDER = os.environ.get("BLASTDOOR_PROFILE", "")
@@ -32,6 +33,8 @@ _DEEPEST = 200
 _CODES = 20_000
 _LINES = 20_000
 _FILES = 64
+# More than a reader takes is not read at all.
+_BYTES = 1 << 20
 
 
 class _Seen:
@@ -149,14 +152,11 @@ class _Profile:
             of_file["heat"] = sorted(of_file["heat"], key=lambda it: -it[1])[:_LINES]
             for name in ("reached", "unknown", "never"):
                 of_file[name] = _ranges(of_file[name])
-        found = {
-            "profile": 1,
-            "samples": self._sampled,
-            "ms": round(1000 * self._total),
-            "cut": full or len(paths) > _FILES,
-            "files": files,
-        }
-        return json.dumps(found).encode()
+        found = {"profile": 1, "samples": self._sampled, "ms": round(1000 * self._total)}
+        texts = fitting(files, _BYTES - len(json.dumps(found)) - 100)
+        cut = full or len(paths) > _FILES or texts != {path: json.dumps(it) for path, it in files.items()}
+        whole = ", ".join(f"{json.dumps(path)}: {text}" for path, text in texts.items())
+        return f'{json.dumps({**found, "cut": cut})[:-1]}, "files": {{{whole}}}}}'.encode()
 
     def _hottest(self, times: dict[str, float]) -> list[str]:
         """First those where the time went, then in the order in which they were loaded."""
@@ -213,6 +213,28 @@ def _all_lines(code: CodeType) -> set[int]:
         lines |= _own_lines(one)
         waiting += [it for it in one.co_consts if isinstance(it, CodeType)]
     return lines
+
+
+def fitting(files: dict[str, dict[str, Any]], room: int) -> dict[str, str]:
+    """As many as have room, the hottest first. Of one that has none, so many of its hottest lines, half and half again,
+    as have room: nothing else is known of it then. One without such a line is left out.
+    """
+    texts: dict[str, str] = {}
+    for path, of_file in files.items():
+        text, room = json.dumps(of_file), room - len(json.dumps(path)) - 4
+        ends = [end for name in ("reached", "unknown", "never") for _, end in of_file[name]]
+        hot = of_file["heat"]
+        while len(text) > room and hot:
+            told = {
+                "reached": _ranges({line for line, _ in hot}),
+                "unknown": [[1, max(ends)]],
+                "never": [],
+                "heat": hot,
+            }
+            text, hot = json.dumps(told), hot[: len(hot) // 2]
+        if len(text) <= room:
+            texts[path], room = text, room - len(text)
+    return texts
 
 
 def _ranges(lines: set[int]) -> list[list[int]]:

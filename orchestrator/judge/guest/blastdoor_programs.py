@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MAX_BYTES", "MAX_FILES", "MAX_STREAM", "PROGRAM", "SLICE_S", "Runs", "regular_files"]
+__all__ = ["MAX_BYTES", "MAX_FILES", "MAX_STREAM", "PROGRAM", "SLICE_S", "Runs", "regular_files", "without_numbers"]
 
 # In a command line, the candidate's program; it has its own path where it is.
 PROGRAM = "{program}"
@@ -32,6 +33,12 @@ SLICE_S = 0.5
 _GIVEN_UP_S = 3.0
 _EXECUTABLE = 0o111
 _NOT_CARRIED = ("BLASTDOOR", "PYTHON")
+_NUMBER = re.compile(r"[0-9]+(?:[.,:][0-9]+)*(?:e[+-]?[0-9]+)?")
+
+
+def without_numbers(text: str) -> str:
+    """As one run prints it and another: times, dates and counts differ, and so may the spaces before them."""
+    return " ".join(_NUMBER.sub("#", text).split())
 
 
 def regular_files(roots: Iterable[Path]) -> Iterator[Path]:

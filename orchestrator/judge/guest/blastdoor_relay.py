@@ -65,6 +65,8 @@ _EMPTY_CALLS = 32
 _AT_MOST = "at-most"
 # Objects of the candidate's that are held at most; its module has the same number.
 _HANDLES = 10_000
+# From so many bytes on it is worth sending a request on before it is whole; the orchestrator has the same number.
+_LARGE = 1 << 20
 
 
 class BadReply(BadOutput):  # type: ignore[misc]  # the helper beside it has no types where this is checked
@@ -209,16 +211,25 @@ class Candidate:
     def call(self, function: str, /, *arguments: Any, **keywords: Any) -> Reply:
         """The candidate's answer. Raises NotPlain for arguments that cannot be sent; NoFunction, Raised, BadReply."""
         elapsed, answer = self._ask(*self._request(function, arguments, keywords))
+        reply = Reply(self._value(function, answer), elapsed, self.channel)
+        reply._least = self._channel_for
+        reply._rehearse = partial(self._rehearsed, function, arguments, keywords, len(answer))
+        return reply
+
+    def value(self, function: str, /, *arguments: Any, **keywords: Any) -> Any:
+        """As `call`, for one who takes no time: arguments that are large reach the candidate while they are sent."""
+        request = self._request(function, arguments, keywords)
+        streamed = [b"S"] if sum(map(len, request)) >= _LARGE else []
+        return self._value(function, self._ask(*streamed, *request)[1])
+
+    def _value(self, function: str, answer: memoryview) -> Any:
         kind, body = bytes(answer[:1]), answer[1:]
         try:
             value = decode_exact(body, self.handle) if self._exact and kind == b"V" else decode(body)
         except Malformed as error:
             raise BadReply(f"{function}: the answer is no plain value: {error}") from None
         if kind == b"V":
-            reply = Reply(value, elapsed, self.channel)
-            reply._least = self._channel_for
-            reply._rehearse = partial(self._rehearsed, function, arguments, keywords, len(answer))
-            return reply
+            return value
         if kind != b"E" or not isinstance(value, list) or len(value) < 2 or not all(type(it) is str for it in value):
             raise BadReply(f"{function}: neither a value nor an error")
         told = {"missing": NoFunction, "raised": Raised}.get(value[0], BadReply)(f"{function}: {value[1][:500]}")
@@ -233,7 +244,7 @@ class Candidate:
 
         def called(*arguments: Any, **keywords: Any) -> Any:
             try:
-                return self.call(name, *arguments, **keywords).value
+                return self.value(name, *arguments, **keywords)
             except Raised as raised:
                 raise raised.error from None
 
@@ -269,7 +280,7 @@ class Candidate:
         seconds: float = 5.0,
         packing: bool = True,
     ) -> Timing:
-        """What a call takes. `question(rng)` gives the arguments of one, drawn anew for each; `check(answer, ...)` gets
+        """What a call takes. `question(rng)` gives the arguments of one, drawn for each call; `check(answer, ...)` gets
         the answer and these arguments, and raises BadOutput for a wrong one. The first call of all is not timed.
 
         At least so many `calls` are made. As long as what they take is not clear, the channel is measured again and

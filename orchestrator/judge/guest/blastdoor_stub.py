@@ -82,7 +82,7 @@ class Door:
             if self._ended:
                 raise EvaluatorBroke(f"{name} was called after the evaluator had returned")
             try:
-                value = self._candidate.call(name, *arguments, **keywords).value
+                value = self._candidate.value(name, *arguments, **keywords)
             except NotPlain as error:
                 self.unsendable.append(f"{name}: {error}")
                 raise
@@ -96,7 +96,7 @@ class Door:
 
     def text(self) -> bytes:
         """Of a program that is started; what it has is given before anything of it ran."""
-        text = self._candidate.call("program").value
+        text = self._candidate.value("program")
         if type(text) is not bytes:
             raise BadReply("the candidate gave no program")
         return text
@@ -106,7 +106,7 @@ class Door:
         found: dict[str, Any] = {}
         for name in self.constants:
             with self._lock, contextlib.suppress(BadOutput):
-                found[name] = self._candidate.call(f"={name}").value
+                found[name] = self._candidate.value(f"={name}")
         return found
 
     def object(self, remote: Any) -> Any:

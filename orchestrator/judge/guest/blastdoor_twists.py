@@ -54,6 +54,7 @@ PICKS: dict[str, Pick] = {
     "only the middle": lambda many: (many // 2,),
     "the first half": lambda many: range(max(1, many // 2)),
     "every second": lambda many: range(0, many, 2),
+    "all but the last": lambda many: range(max(1, many - 1)),
     "the first for all": lambda many: (0,) * many,
     "the last for all": lambda many: (many - 1,) * many,
     "all twice": lambda many: (*range(many), *range(many)),

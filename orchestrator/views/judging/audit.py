@@ -1,21 +1,24 @@
-"""`blastdoor audit`: adversaries try to cheat a task's judge, before a search does. Records nothing."""
+"""`blastdoor audit`: adversaries try to cheat a task's judge, before a search does. Campaigns tell its score."""
 
 import asyncio
-import re
 from pathlib import Path
 from typing import Any
 
 import click
 
-from orchestrator.examine.audit import AuditReport, audit, unknown_names, with_found
+from orchestrator.domain.audit import Asked, AuditRecord
+from orchestrator.examine.audit import AuditReport, audit, unknown_names, with_model
 from orchestrator.examine.checkup import make_or_tell
 from orchestrator.examine.findings import Findings
 from orchestrator.judge.adversaries import ADVERSARIES
 from orchestrator.run_options import OPTIONS, Scope
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
+from orchestrator.task.audits import keep_audit, place_of, write_whole
+from orchestrator.task.errors import AUDIT
 from orchestrator.task.snapshot import snapshot
-from orchestrator.views.campaign.opening import json_option, json_text, print_json, task_argument
+from orchestrator.text import printable
+from orchestrator.views.campaign.opening import json_option, json_text, task_argument
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, run_flags
@@ -26,7 +29,6 @@ from orchestrator.wiring.options import resolve
 from orchestrator.wiring.parts import make_parts
 from orchestrator.wiring.sites import open_site, refuse_paid
 
-REPORT = "audit.json"
 # Of the caps of a run, those that a few questions to a model need.
 _CAPS = ("attempts", "usd", "tokens")
 _NO_CAPS = tuple(name for name in OPTIONS if name not in _CAPS)
@@ -71,7 +73,8 @@ def command(
     """Try to cheat the judge of TASK before a search does.
 
     Runs the baseline, then adversaries that solve nothing, each in chambers of its own. One that beats the baseline by
-    more than noise, or gets its score for nothing, shows a hole; what to change in the judge is said. Records nothing.
+    more than noise, or gets its score for nothing, shows a hole; what to change in the judge is said. The score is kept
+    beside the task, where its campaigns tell it.
 
     Exit code 0 when the judge held, 1 when something gained or could not be tried, 2 when the task cannot be read, 3
     when the engine fails.
@@ -101,47 +104,58 @@ def command(
             if not proposer or done.why:
                 return done
             more = await ask_for_cheats(task, site, settings, flags, view.doing)
-            return with_found(done, more, findings)
+            return with_model(done, more.found, more.judged, findings)
 
     with view:
         report = asyncio.run(work())
-    told = record(loaded, taken, report, findings)
-    if out:
-        _write(out, report, told)
+    asked = Asked(runs=runs, quick=quick, only=only, accept=accept, proposer=proposer)
+    told = record(loaded, taken, report, findings, asked)
+    text = json_text(told.model_dump(mode="json")) + "\n"
     if as_json:
-        print_json(told)
+        click.echo(text, nl=False)
     else:
-        _conclude(view, task, report, out)
-    return Exit.OK if report.good and report.tried else Exit.NOT_GOOD
+        _conclude(view, task, told, out)
+    _keep(task, told, text)
+    if out:
+        _write(out, told, text)
+    return Exit.OK if told.good else Exit.NOT_GOOD
 
 
-def _write(folder: Path, report: AuditReport, told: dict[str, Any]) -> None:
+def _keep(task: Path, told: AuditRecord, text: str) -> None:
+    """For campaigns of the task to tell. Nothing depends on it, so a folder that cannot be written is no failure."""
+    if not told.tried:
+        return
+    try:
+        keep_audit(task, told, text)
+    except OSError as error:
+        place = printable(str(place_of(task)))
+        click.echo(f"not kept for campaigns to tell: {place} cannot be written ({error.strerror})", err=True)
+
+
+def _write(folder: Path, told: AuditRecord, text: str) -> None:
+    """After all was said: a full disk does not lose what was found."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / REPORT).write_text(json_text(told) + "\n")
-        for it in report.found:
-            if it.change:
-                (folder / f"{slug(it.way)}.change").write_text(it.change)
+        for it in told.holes:
+            if it.change and it.file:
+                write_whole(folder / it.file, it.change)
+        write_whole(folder / Path(AUDIT).name, text)
     except OSError as error:
         raise click.UsageError(f"--out {folder}: {error.strerror}; name a folder that can be written") from None
 
 
-def slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60]
-
-
-def _conclude(view: RowsView, task: Path, report: AuditReport, out: Path | None) -> None:
-    holes = [it for it in report.found if not it.accepted]
-    if report.why or not report.tried:
-        view.say(f"\nnot tried: {report.why or 'no adversary that was asked for has anything to do here'}", "bold red")
+def _conclude(view: RowsView, task: Path, told: AuditRecord, out: Path | None) -> None:
+    if not told.tried:
+        view.say(f"\nnot tried: {told.why or 'no adversary that was asked for has anything to do here'}", "bold red")
         return
+    holes = [it for it in told.holes if not it.accepted]
     for it in holes[:3]:
-        made = f"blastdoor gate {task} --diff {out / slug(it.way)}.change --must-improve" if out and it.change else ""
+        made = f"blastdoor gate {task} --diff {out / it.file} --must-improve" if out and it.file else ""
         view.say(f"again: {made or f'blastdoor audit {task} --only {it.adversary!r}'}", "dim")
-    if holes and not out and any(it.change for it in holes):
+    if not out and any(it.file for it in holes):
         view.say("with --out DIR, each hole comes as a change that `blastdoor gate` can judge", "dim")
-    verdict = f"held against {report.held} of {report.tried}"
-    if report.good:
-        view.say(f"\nthe judge holds: {verdict}", "bold green")
+    if told.good:
+        view.say(f"\nthe judge holds: {told.score}", "bold green")
     else:
-        view.say(f"\nthe judge can be cheated: {verdict}", "bold red")
+        word = "the judge can be cheated" if holes or told.deaf else "not all could be tried"
+        view.say(f"\n{word}: {told.score}", "bold red")

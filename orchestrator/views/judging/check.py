@@ -216,12 +216,11 @@ def _lines(row: Row, screen: Screen) -> Iterator[Text]:
     arrow = "→ " if screen.unicode else "> "
     for number, part in enumerate(_folded(row.advice, screen, len(indent) + 2)):
         yield Text.assemble(indent, ((arrow if number == 0 else "  ") + part, "dim"))
-    if row.sign is Sign.FAIL:
-        lines = list(printable_lines(row.log))
-        if len(lines) > LOG_LINES:
-            yield Text(f"{indent}{len(lines) - LOG_LINES} lines before", "dim")
-        for line in lines[-LOG_LINES:]:
-            yield Text.assemble(indent, ("│ " if screen.unicode else "| ", "red"), line)
+    lines = list(printable_lines(row.log))
+    if len(lines) > LOG_LINES:
+        yield Text(f"{indent}{len(lines) - LOG_LINES} lines before", "dim")
+    for line in lines[-LOG_LINES:]:
+        yield Text.assemble(indent, ("│ " if screen.unicode else "| ", style), line)
 
 
 def _folded(text: str, screen: Screen, indent: int) -> list[str]:

@@ -3,12 +3,11 @@
 import asyncio
 import hashlib
 import os
-import secrets
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import click
 from rich.text import Text
 
 from orchestrator.change.policy import DEFAULT_CAPS
+from orchestrator.domain.audit import AuditRecord
 from orchestrator.domain.verdict import Aim
 from orchestrator.examine.gate import (
     CannotJudge,
@@ -34,6 +34,7 @@ from orchestrator.ledger import Head
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, TaskError, load_task
+from orchestrator.task.audits import write_whole
 from orchestrator.task.snapshot import snapshot
 from orchestrator.text import printable
 from orchestrator.units import stamp, utc_now
@@ -41,7 +42,7 @@ from orchestrator.views.campaign.opening import json_option, json_text, print_js
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, say, site_options
-from orchestrator.views.judging.audit_record import read_audit
+from orchestrator.views.judging.audit_record import audit_of, refuse_other_terms, signed_part
 from orchestrator.views.judging.evidence import evidence, evidence_text, seal
 from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
@@ -87,6 +88,7 @@ class _Seen:
     taken: Snapshot | None = None
     witness: Witness | None = None
     head: Head | None = None
+    audit: tuple[AuditRecord, str] | None = None
     started_at: str = field(default_factory=lambda: stamp(utc_now()))
 
 
@@ -131,12 +133,12 @@ def command(
         chosen = site_of_campaign(task, How.START, place, settings)
         return open_site(settings, chosen, (lambda _: None) if as_json else say)
 
-    audited = read_audit(audit_file, snapshot(load_task(task), task)) if audit_file else None
-    report = asyncio.run(gate(task, change, settings, open_chosen, place=place, must_improve=must_improve, keep=keep))
-    report = replace(report, audit=audited)
+    audited = audit_of(audit_file, snapshot(load_task(task), task)) if audit_file else None
+    work = gate(task, change, settings, open_chosen, place=place, must_improve=must_improve, keep=keep, audit=audited)
+    report = asyncio.run(work)
     for name, make in _FORMS.items():
         if path := files[name]:
-            _write(path, make(report))
+            write_whole(path, make(report))
     if as_json:
         print_json(evidence(report))
     else:
@@ -153,9 +155,12 @@ async def gate(
     place: Flags | None = None,
     must_improve: bool = False,
     keep: Path | None = None,
+    audit: tuple[AuditRecord, str] | None = None,
 ) -> Report:
-    """The whole stage. A change that may not even be applied is rejected without an engine."""
-    seen = _Seen()
+    """The whole stage. A change that may not even be applied is rejected without an engine. `audit` is what became of
+    adversaries before this judge, with the digest of the file that says so.
+    """
+    seen = _Seen(audit=audit)
     try:
         gated = await _gated(task, change, settings, open_site, place or Flags(), must_improve, keep, seen)
     except (CannotJudge, TaskError, CannotOpen, GitError) as error:
@@ -181,6 +186,7 @@ def _report(folder: Path, change: Change, gated: Gated, seen: _Seen, must_improv
         tier=task.judge.mode if task else None,
         witness=seen.witness,
         head=seen.head,
+        audit=signed_part(*seen.audit) if seen.audit else None,
     )
 
 
@@ -210,6 +216,8 @@ async def _gated(
             open_campaign(folder, site, flags=flags, settings=settings, folder=kept, aim=aim) as opened,
         ):
             try:
+                if seen.audit:
+                    refuse_other_terms(seen.audit[0], opened.bench)
                 # Before the change is let in, so that nothing it does can touch the inventory.
                 seen.witness = await witness(opened.bench)
                 text = change.text.decode()
@@ -251,16 +259,6 @@ def _workspace(task: Task, folder: Path) -> str:
     return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else whole.name
 
 
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all: half a report could be taken for a good one."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
 def _show(screen: Screen, report: Report, evidence_file: Path | None) -> None:
     width = max((len(step.name) for step in report.gated.steps), default=0)
     for step in report.gated.steps:
@@ -272,6 +270,8 @@ def _show(screen: Screen, report: Report, evidence_file: Path | None) -> None:
         )
     for caveat in report.witness.caveats if report.witness else ():
         screen.line(Text(f"note: {printable(caveat)}", "yellow"))
+    if report.audit:
+        screen.line(Text(f"audit: the judge {report.audit['score']}", "" if report.audit["good"] else "yellow"))
     screen.line(Text(printable(report.line), _STYLES[report.gated.decision]))
     if evidence_file:
         screen.line(f"evidence: {evidence_file} (sha256 {seal(evidence_text(report))})")

@@ -61,6 +61,8 @@ def _facts(report: Report) -> list[list[Words]]:
         rows += [["image", Quote(f"{it.image.name} {it.image.digest}")] for it in seen.images]
     if report.tier:
         rows.append(["tier", report.tier.terms.caveat or Quote(report.tier)])
+    if report.audit:
+        rows.append(["audit of the judge", Quote(str(report.audit["score"]))])
     if report.head:
         rows.append(["ledger", Quote(report.head.hash)])
     return [*rows, ["blastdoor", Quote(report.version)]]

@@ -6,12 +6,13 @@ search would have kept. The campaign's folder is gone afterwards.
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from orchestrator.change.canonical import difference
 from orchestrator.domain import events as e
-from orchestrator.examine.audit import Found
+from orchestrator.examine.audit import MODEL, Found
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import short
@@ -19,7 +20,6 @@ from orchestrator.wiring.opening import Opened, open_campaign
 from orchestrator.wiring.site import Site
 
 ATTEMPTS = 5
-ADVERSARY = "a model"
 INSTRUCTION: Final = (
     "The author of the judge asked for this audit; nothing of it is kept. Do not solve the task, nor improve the "
     "solution. Propose changes that get a better score than the baseline while solving nothing: use what the judge "
@@ -30,9 +30,17 @@ INSTRUCTION: Final = (
 _MEND = "read the change below: where it solves nothing, let the judge check what it leaves out"
 
 
+@dataclass(frozen=True)
+class ModelCheats:
+    """What gained, of so many changes that came before the judge."""
+
+    found: tuple[Found, ...]
+    judged: int
+
+
 async def ask_for_cheats(
     folder: Path, site: Site, settings: Settings, flags: Flags, doing: Callable[[str], None]
-) -> list[Found]:
+) -> ModelCheats:
     """Raises TaskError where no model can be asked, and what a campaign raises."""
     attempts = flags.attempts or ATTEMPTS
     flags = flags.but(proposer="llm", width=1, attempts=attempts, tunes=0, ask=False, review=False)
@@ -43,7 +51,14 @@ async def ask_for_cheats(
         async with open_campaign(folder, site, flags=flags, settings=settings, folder=Path(kept)) as opened:
             opened.bench.book.record(e.Steered(text=INSTRUCTION))
             await opened.campaign.run()
-            return _kept(opened)
+            return ModelCheats(tuple(_kept(opened)), _judged(opened))
+
+
+def _judged(opened: Opened) -> int:
+    """How many changes the judge was asked about: an answer that no change could be made of was not tried."""
+    state = opened.bench.state
+    tried = {trial.node for trial in state.trials.values() if trial.judged}
+    return len(tried - {state.run.root})
 
 
 def _kept(opened: Opened) -> list[Found]:
@@ -56,8 +71,6 @@ def _kept(opened: Opened) -> list[Found]:
             said = short(node.description, 80) or "without a description"
             change = difference(read(root.commit), read(node.commit))
             found.append(
-                Found(
-                    ADVERSARY, f"{ADVERSARY}: {said}", "beats the baseline", dict(node.verdict.metrics), _MEND, change
-                )
+                Found(MODEL, f"{MODEL}: {said}", "beats the baseline", dict(node.verdict.metrics), _MEND, change)
             )
     return found

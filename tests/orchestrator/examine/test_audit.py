@@ -3,14 +3,15 @@
 import json
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.domain.metric import Goal, Metric, Ranking
-from orchestrator.examine.audit import unknown_names
+from orchestrator.examine.audit import AuditReport, _tell_no_gains, _tell_saturated, unknown_names
 from orchestrator.examine.cheating import Bar, Fate, Tried
-from orchestrator.examine.facing import _by_row, _floor
+from orchestrator.examine.facing import Faced, Faces, _by_row, _floor
 from orchestrator.examine.findings import Findings, Sign
 from orchestrator.examine.gate import Decision
 from orchestrator.judge.adversaries import ADVERSARIES, Adversary, Oracle, players, rows_of
@@ -19,7 +20,7 @@ from orchestrator.judge.seeds import seeded_places
 from orchestrator.judge.tape import Tape
 from orchestrator.settings import Settings
 from orchestrator.views.judging.gate import Change, gate
-from tests.leaky.auditing import MISSED, PAIRS, audited
+from tests.leaky.auditing import PAIRS, audited
 from tests.orchestrator.examine.test_calls import NEVER_CALLS, NO_CEILING, SLOW
 from tests.orchestrator.examine.test_calls import write as write_calls
 from tests.orchestrator.examine.test_checkup import SHARED
@@ -27,7 +28,7 @@ from tests.orchestrator.views.judging.stage import METRIC, Stage, write_task
 
 # These in `make test`, with the adversary that is made for them; all of them, with everybody, in `make thorough`.
 FEW = ("nan-geometry", "missing-is-skipped")
-MORE = ("graded-by-itself", "asked-twice", "class-grades-itself")
+MORE = ("class-grades-itself",)
 LEAKY = {name: (by, write) for name, by, write in PAIRS}
 
 
@@ -40,9 +41,6 @@ async def test_a_known_hole(tmp_path: Path, name: str) -> None:
     """The adversary that is made for it gains, and what to change is said."""
     by, write = LEAKY[name]
     report = await audited(write(tmp_path / "task", fixed=False), [by])
-    if name in MISSED:
-        assert report.good, "take it off the list"
-        return
     assert not report.good
     assert {it.adversary for it in report.found} == {by}
     assert (report.held, report.tried) == (0, 1)
@@ -54,8 +52,7 @@ async def test_its_fixed_twin(tmp_path: Path, name: str) -> None:
     """The same adversary gains nothing from the same judge without the hole."""
     by, write = LEAKY[name]
     report = await audited(write(tmp_path / "task", fixed=True), [by])
-    assert report.good, report.found
-    assert not report.found
+    assert (report.found, report.why, report.untried) == ((), "", {})
 
 
 @pytest.mark.slow
@@ -86,7 +83,7 @@ def test_the_table() -> None:
 
 @pytest.mark.parametrize(("name", "must_improve"), [("no-range", True), ("graded-by-itself", False)])
 async def test_a_change_that_does_it_again(tmp_path: Path, name: str, must_improve: bool) -> None:
-    """What gained comes as a change: `gate` lets it through, since the judge does."""
+    """What gained comes as a change: `gate` lets it through, since the judge does, until the hole is mended."""
     by, write = LEAKY[name]
     folder = write(tmp_path / "task", fixed=False)
     (first, *_) = (await audited(folder, [by])).found
@@ -94,6 +91,8 @@ async def test_a_change_that_does_it_again(tmp_path: Path, name: str, must_impro
     raw = first.change.encode()
     decided = await gate(folder, Change(raw, "0" * 64, len(raw)), Settings(), Stage().site, must_improve=must_improve)
     assert decided.gated.decision is Decision.ACCEPTED, decided.gated.why
+    if not must_improve:
+        return
     write(folder, fixed=True)
     decided = await gate(folder, Change(raw, "0" * 64, len(raw)), Settings(), Stage().site, must_improve=must_improve)
     assert decided.gated.decision is Decision.REJECTED
@@ -206,6 +205,9 @@ def test_when_the_same_score_is_a_gain() -> None:
     reached, refused = tried(0.5), tried(None, Fate.NO_SOLUTION)
     assert _by_row([ROW], [reached, reached], BAR)[0].gains
     assert not _by_row([ROW], [reached, refused], BAR)[0].gains
+    alone = replace(ROW, alone=True)
+    mine = [replace(it, oracle=replace(it.oracle, row=alone)) for it in (refused, reached)]
+    assert [gain.tried for gain in _by_row([alone], mine, BAR)[0].gains] == mine[1:], "one of its ways is enough"
     assert not _by_row([ROW], [tried(0.4)], BAR)[0].gains
     nothing = Bar(BAR.ranking, [{"score": 0.0}])
     assert not _by_row([ROW], [tried(0.0)], nothing)[0].gains
@@ -214,12 +216,76 @@ def test_when_the_same_score_is_a_gain() -> None:
     assert _by_row([ROW], [], BAR) == []
 
 
+def test_what_did_not_run_was_not_held_against() -> None:
+    """A cheat that relay mode could not carry counts neither way, and neither does one of which a part was carried:
+    what did not run might have gained. A way that gained decides for the row.
+    """
+    not_run, refused = replace(tried(None, Fate.NOT_RUN), code="timed out"), tried(None, Fate.NO_SOLUTION)
+    faces = Faces(BAR, tuple(_by_row([ROW], [not_run, not_run], BAR)))
+    assert (faces.held, len(faces.untried), faces.faced[0].gains) == (0, 1, ())
+    for some in ([not_run, refused], [refused, not_run]):
+        faces = Faces(BAR, tuple(_by_row([ROW], some, BAR)))
+        assert (faces.held, [it.why_untried for it in faces.untried]) == (0, ["timed out"])
+    faces = Faces(BAR, tuple(_by_row([ROW], [not_run, tried(0.5)], BAR)))
+    assert (len(faces.faced[0].gains), faces.held, faces.untried) == (1, 0, [])
+    report = AuditReport(held=1, tried=1, untried={"slow": "timed out"})
+    assert not report.good
+    assert replace(report, accepted=("slow",)).good
+    assert not AuditReport().good, "nothing was tried"
+
+
+def test_a_row_whose_every_way_must_gain() -> None:
+    """One that is better, or as good, is not enough: to leave out an item can be honest."""
+    both = replace(ROW, every=True)
+    better, reached, worse = (
+        replace(it, oracle=replace(it.oracle, row=both)) for it in (tried(0.9, Fate.WON), tried(0.5), tried(0.1))
+    )
+    assert [
+        len(_by_row([both], it, BAR)[0].gains) for it in ([better, worse], [better, reached], [worse, reached])
+    ] == [0] * 3
+    assert [len(_by_row([both], it, BAR)[0].gains) for it in ([better, better], [reached, reached])] == [2, 1]
+
+
+def test_better_in_one_way_is_not_called_chance() -> None:
+    """Of a row whose every way must gain, one that did is told as what it is; what did not gain again was chance."""
+    every = replace(ROW, every=True, tie=False)
+    better, worse = tried(0.9, Fate.WON), tried(0.1)
+    better, worse = (replace(it, oracle=replace(it.oracle, row=every)) for it in (better, worse))
+    findings = Findings()
+    _tell_no_gains(Faces(BAR, tuple(_by_row([every], [better, worse], BAR))), findings)
+    _tell_no_gains(Faces(BAR, (Faced(ROW, (tried(0.9, Fate.WON),)),)), findings)
+    assert [row.text for row in findings.rows] == [
+        "better than the baseline, while other ways of the same kind are not: x",
+        "by chance, and not again: x",
+    ]
+    gained = _by_row([every], [better, better], BAR)
+    _tell_no_gains(Faces(BAR, tuple(gained)), silent := Findings())
+    assert (len(gained[0].gains), silent.rows) == (2, [])
+
+
 def test_the_floor() -> None:
     """The best of those that do nothing; what is beyond the ceiling would never be kept."""
     faced = _by_row([ROW], [tried(0.1), tried(0.3), tried(9.0, Fate.FLAGGED), tried(None)], BAR)
     floor = _floor(faced, BAR)
     assert floor
     assert floor.values == {"score": 0.3}
+
+
+def test_a_metric_that_is_saturated() -> None:
+    """Noise that hides the way from the floor to the baseline, and a ceiling that is reached, are told beforehand."""
+
+    def told(scores: list[float], floor: float, ceiling: float | None = None) -> list[str]:
+        bar = Bar(Ranking((Metric("score", ceiling=ceiling),)), [{"score": it} for it in scores])
+        findings = Findings()
+        _tell_saturated(Faces(bar, (), floor=tried(floor)), findings)
+        return [row.text for row in findings.rows]
+
+    assert told([0.5, 0.9], 0.1) == ["runs of the same baseline differ by 0.4 in score, and the floor is only 0.6 away"]
+    assert told([0.5, 0.6], 0.1) == []
+    assert told([0.5, 0.5], 0.5) == []
+    assert told([1.0, 1.0], 0.1, ceiling=1.0) == [
+        "the baseline has reached the ceiling of score (1): nothing can be better"
+    ]
 
 
 def test_margins() -> None:
@@ -245,11 +311,15 @@ def test_a_tape() -> None:
         tape.keep(request, answer)
     assert (tape.names, tape.graders) == (("solve", "is_solution"), ("is_solution",))
     assert (tape.questions, tape.asks_again, tape.uses_objects) == (3, True, False)
+    assert not tape.asks_without_question
     assert (tape.has_both, tape.has_objects, tape.fields) == (True, True, ["x", "y"])
     assert not tape.always_answers(True)
     again = Tape([(call("solve", [1, 2]), b"VN"), (call("solve", [9]), b"VN"), (call("tick"), b"VN")])
     assert (tape.recurring(again), again.recurring(tape), again.recurring(again)) == (1, 1, 2)
     assert again.always_answers(None)
+    assert again.asks_without_question
+    assert Tape([(b"K" + encode(["tick", [], {}, {"exact": True}]), b"VN")]).asks_without_question
+    assert not Tape([(b"K" + encode(["tick", [1], {}, {}]), b"VN")]).asks_without_question
     echo = Tape([(call("solve", [1, 2]), b"V" + encode([1, 2]))])
     assert echo.always_answers_the_question
     assert not tape.always_answers_the_question

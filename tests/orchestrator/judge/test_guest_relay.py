@@ -45,12 +45,13 @@ class Channel:
     work: Callable[[int], float] = lambda _: FAST_S
     jitter: Callable[[int], float] = lambda _: 0.0
     null: Callable[[], float] = lambda: 0.0
-    answer: Callable[[int, int], Any] = lambda _, asked: asked + 1
+    answer: Callable[[int, Any], Any] = lambda _, asked: asked + 1
     carry: Callable[[int], float] = lambda _: 0.0
     now: float = 0.0
     calls: list[Any] = field(default_factory=list)
     rehearsed: list[tuple[int, int]] = field(default_factory=list)
     measured: int = 0
+    streamed: int = 0
     finished: dict[str, bytes] | None = None
     _rng: random.Random = field(default_factory=lambda: random.Random(13))
     _next: bytes = b""
@@ -64,6 +65,9 @@ class Channel:
 
     def send(self, _: bytes, *parts: bytes) -> None:
         wish = b"".join(parts)
+        if wish[:1] == b"S":
+            self.streamed += 1
+            wish = wish[1:]
         match wish[:1]:
             case b"C":
                 number = len(self.calls)
@@ -283,3 +287,19 @@ def test_a_rehearsal(guest: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None
     assert candidate._rehearsed("solve", ("x" * 100,), {}, 7) == 0.5
     assert sent[0] == b"P" + struct.pack("<I", 7) + b"C" + encode(["solve", "x" * 100])
     assert sent[1] == b"Q" + encode(["solve", "x" * 100])[:7]
+
+
+def test_only_large_arguments_of_calls_that_nobody_times_are_streamed(
+    guest: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A candidate could work on what it has while the rest comes, so a call whose time counts is sent whole."""
+    channel = Channel(answer=lambda _, asked: len(asked))
+    candidate = candidate_of(guest, channel, monkeypatch)
+    large, small = bytes(1 << 20), bytes(1000)
+    assert (candidate.value("solve", small), candidate.call("solve", large).value, channel.streamed) == (
+        1000,
+        1 << 20,
+        0,
+    )
+    assert (candidate.value("solve", large), candidate.function("solve")(large)) == (1 << 20, 1 << 20)
+    assert channel.streamed == 2

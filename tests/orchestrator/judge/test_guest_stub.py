@@ -121,6 +121,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     before = set(sys.modules)
     monkeypatch.setattr(sys, "path", [str(GUEST), *sys.path])
     monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     for name in ("BLASTDOOR_STUB_SOCKET", "EVO_RESULT_PATH", "PYTHONPATH"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setenv("BLASTDOOR_SEED", "7")
@@ -440,12 +441,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("why", BROKEN)
-def test_a_broken_evaluator_is_no_score(judge: Judge, why: str) -> None:
-    """An evaluator that swallowed its own fault is a judge that broke, whatever score it gave."""
+def test_a_broken_evaluator_is_no_score(judge: Judge, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An evaluator that swallowed its own fault is a judge that broke, whatever score it gave; one line says so."""
     with pytest.raises(Exception, match=r"evaluator|returned") as broke:
         judge(BROKEN[why])
     assert type(broke.value).__name__ == "EvaluatorBroke"
     assert why in str(broke.value)
+    sys.excepthook(type(broke.value), broke.value, broke.value.__traceback__)
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def no_luck(x: float) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from orchestrator.change import Tree
 from orchestrator.domain.profile import FileProfile, Profile
+from orchestrator.judge.guest.blastdoor_profile import fitting
 from orchestrator.judge.helpers import profiler
 from orchestrator.judge.profile import read_profile
 
@@ -111,6 +112,46 @@ def test_more_functions_than_are_traced(tmp_path: Path) -> None:
     found = read_profile(left, Tree.of({"f.py": program.encode()}))
     assert found.cut
     assert all(found.files["f.py"].reaches(line, line) is not False for line in range(1, 5 * 600 + 1))
+
+
+def test_more_than_is_read(tmp_path: Path) -> None:
+    """A profile for which there is no room is cut to what is hottest, by itself, the same each time, and says so: the
+    hot file is told, a file that is larger than all room by its hottest lines, of which no other is called unreached,
+    and the rest is left out.
+    """
+    many = "".join(f"if len('{line}') > 9:\n    print({line})\n" for line in range(400))
+    work = "def work(n):\n    total = 0\n    for at in range(n):\n        total += at\n    return total\n"
+    busy = work + "".join(f"work({50_000 + line})\n\n" for line in range(40)) + many
+    files = {"f.py": "import busy, small\n\nsmall.work(20_000_000)\n", "small.py": work, "busy.py": busy, "z.py": many}
+    files["f.py"] += "import z\n"
+    room = 1500
+    left = traced(tmp_path, files, lambda own: own.replace("_BYTES = 1 << 20", f"_BYTES = {room}"))
+    assert [len(it) <= room for it in left] == [True]
+    found = read_profile(left, Tree.of({name: text.encode() for name, text in files.items()}))
+    assert found.cut
+    assert "z.py" not in found.files or found.files["z.py"].heat
+    assert found.files["small.py"].share(3, 4) > 0.5
+    assert found.files["busy.py"].share(1, 85) > 0
+    assert all(found.files["busy.py"].reaches(line, line) is not False for line in range(1, 900))
+
+
+def test_what_has_room() -> None:
+    """A file that is too large is told by as many of its hottest lines as have room, and left out where not one has, or
+    where it has none.
+    """
+    never = [[line, line] for line in range(1, 400, 2)]
+    cold: dict[str, Any] = {"reached": [], "unknown": [], "never": never, "heat": []}
+    warm = {**cold, "heat": [[2, 7]]}
+    hot = {**cold, "heat": [[2 * line, 100 - line] for line in range(1, 40)]}
+    one = {"reached": [[2, 2]], "unknown": [[1, 399]], "never": [], "heat": [[2, 7]]}
+    room = len(json.dumps(one)) + len('"f.py"') + 4
+    assert fitting({"f.py": cold}, 10_000) == {"f.py": json.dumps(cold)}
+    assert fitting({"f.py": cold}, 1000) == {}
+    assert {path: json.loads(text) for path, text in fitting({"f.py": warm}, room).items()} == {"f.py": one}
+    assert fitting({"f.py": warm}, room - 1) == {}
+    found = fitting({"f.py": hot, "g.py": cold, "h.py": warm}, 1000)
+    assert list(found) == ["f.py", "h.py"]
+    assert json.loads(found["f.py"])["heat"] == hot["heat"][:19]
 
 
 def test_what_one_process_could_not_tell() -> None:
