@@ -7,7 +7,7 @@ columns, and is sent the rows that changed.
 import itertools
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,10 +16,12 @@ from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import order_of, run_of
 from orchestrator.domain.records import Node, Phase, Role, Run
-from orchestrator.domain.state import State
+from orchestrator.domain.state import State, no_collection
 from orchestrator.text import short
-from orchestrator.views.campaign.looks import LOOKS, look_of
+from orchestrator.views.campaign.looks import KEPT, LOOKS, look_of
 from orchestrator.views.campaign.points import stair_of
+from orchestrator.views.page.columns import Columns
+from orchestrator.views.page.node_line import NodeLine
 from orchestrator.views.render.model import Point
 
 # A column for each metric follows them. `parent` is a place, -1 for the root; times are seconds since the run began.
@@ -30,7 +32,7 @@ COLUMNS = (
 _TIMES = ("opened", "ended")
 MOST_NODES = 200_000
 _LOOKS = {look.word: place for place, look in enumerate(LOOKS)}
-_ROLES = list(Role)
+_ROLES = {role: place for place, role in enumerate(Role)}
 _NAME = 120
 
 Row = list[float | int]
@@ -59,6 +61,7 @@ class Board:
 
     def __init__(self, state: State, metrics: Sequence[Metric], run: Run) -> None:
         self.run = run.number
+        self._combines = run.combine.base if run.combine else None
         self.missing = 0
         self._state = state
         self._metrics = metrics
@@ -68,19 +71,38 @@ class Board:
         self._began = 0.0
         scores = [f"metric {number}" for number in range(len(metrics))]
         floats = {*_TIMES, *scores}
-        self._columns = {name: array("d" if name in floats else "q") for name in (*COLUMNS, *scores)}
+        self._columns: dict[str, array[Any]] = {
+            name: array("d" if name in floats else "q") for name in (*COLUMNS, *scores)
+        }
 
-    def fill(self, nodes: Iterable[Node]) -> None:
+    def fill(self, nodes: Iterable[NodeLine]) -> None:
         """With all that there are, in any order; those of other runs are left out."""
-        found = [
-            (node.opened_at, order_of(node.id), node.id, node.parent, self._row(node))
-            for node in nodes
-            if run_of(node.id) == self.run
-        ]
-        found.sort(key=lambda one: one[:2])
-        self._began = _seconds(found[0][0]) if found else 0.0
-        for _, _, name, parent, row in found:
-            self._put(name, parent, row)
+        own = f"{self.run}."
+        with no_collection():
+            found = [
+                (node.opened_at, order_of(node.id), node.id, node.parent, self._row(node))
+                for node in nodes
+                if node.id.startswith(own) or node.id == own[:-1]
+            ]
+            found.sort(key=lambda one: one[:2])
+            self.missing = max(0, len(found) - MOST_NODES)
+            self._take(found[:MOST_NODES])
+
+    def _take(self, found: Sequence[tuple[str, tuple[int, ...], str, str | None, Row]]) -> None:
+        """All at once, column by column: one by one takes half as long again."""
+        if not found:
+            return
+        self._began = _seconds(found[0][0])
+        self._names = [name for _, _, name, _, _ in found]
+        self._places = {name: place for place, name in enumerate(self._names)}
+        by_column = zip(self._columns.values(), zip(*(row for *_, row in found), strict=True), strict=True)
+        for column, values in by_column:
+            column.extend(values)
+        parents = (self._places.get(parent, -1) if parent else -1 for _, _, _, parent, _ in found)
+        self._columns["parent"] = array("q", parents)
+        for name in _TIMES:
+            since = (round(at - self._began, 1) if at >= 0 else -1.0 for at in self._columns[name])
+            self._columns[name] = array("d", since)
 
     def update(self, nodes: Iterable[Node]) -> list[list[Any]]:
         """The rows that are new or changed, each with its place before it."""
@@ -101,10 +123,10 @@ class Board:
             place = self._places[name] = len(self._names)
             self._names.append(name)
             for column, value in zip(self._columns.values(), row, strict=True):
-                column.append(value)  # type: ignore[arg-type]  # each column takes its own kind
+                column.append(value)
         else:
             for column, value in zip(self._columns.values(), row, strict=True):
-                column[place] = value  # type: ignore[assignment]  # each column takes its own kind
+                column[place] = value
         return place
 
     def _told(self, place: int) -> list[Any]:
@@ -116,18 +138,22 @@ class Board:
         return [[it.order - 1, it.score, self._places[it.node], int(it.fresh)] for it in found]
 
     def _points(self) -> list[Point]:
+        """Those that a stair is made of: what was kept, and the first of each cohort."""
         looks, cohorts, screened = (self._columns[name] for name in ("look", "cohort", "screened"))
         scores, known = self._columns["metric 0"], self._lists["cohorts"].own
+        firsts = {cohorts.index(cohort) for cohort in range(len(known)) if cohort in cohorts}
+        kept = _LOOKS[KEPT.word]
         return [
             Point(
-                name,
+                self._names[place],
                 place + 1,
                 LOOKS[int(looks[place])],
                 _plain(scores[place]),
                 known[int(cohorts[place])] if cohorts[place] >= 0 else None,
                 bool(screened[place]),
             )
-            for place, name in enumerate(self._names)
+            for place, look in enumerate(looks)
+            if look == kept or place in firsts
         ]
 
     def lists(self) -> dict[str, list[str]]:
@@ -138,13 +164,20 @@ class Board:
             name: [_plain(value) for value in column] if column.typecode == "d" else column.tolist()
             for name, column in self._columns.items()
         }
+        return {**self.head(), "columns": columns}
+
+    def columns(self) -> Columns:
+        return {name: (column, name in _TIMES) for name, column in self._columns.items()}
+
+    def head(self) -> dict[str, Any]:
+        """All but the columns."""
         return {
             "run": self.run,
+            "combines": self._combines,
             "looks": [{"word": it.word, "sign": it.sign, "style": it.style} for it in LOOKS],
             "roles": [str(role) for role in _ROLES],
             "metrics": [{"name": short(it.name, _NAME), "goal": str(it.goal)} for it in self._metrics],
             **self.lists(),
-            "columns": columns,
             "count": len(self._names),
             "missing": self.missing,
             "steps": self.steps(),
@@ -155,6 +188,13 @@ class Board:
         found = self._state.champion(self._state.runs[str(self.run)])
         return self.place_of(found.id) if found else -1
 
+    def names(self) -> Sequence[str]:
+        return self._names
+
+    def kept(self) -> list[str]:
+        kept = _LOOKS[KEPT.word]
+        return [name for name, look in zip(self._names, self._columns["look"], strict=True) if look == kept]
+
     def place_of(self, node: str) -> int:
         return self._places.get(node, -1)
 
@@ -163,30 +203,39 @@ class Board:
         found = (name for name, parent in zip(self._names, parents, strict=True) if parent == place)
         return sorted(itertools.islice(found, most), key=order_of) if place >= 0 else []
 
-    def _row(self, node: Node) -> Row:
+    def _row(self, node: Node | NodeLine) -> Row:
         """With times as they are, and without the place of its parent."""
-        found = headline(self._state, node) if node.ending and node.ending.scoreable else None
-        values = [found.metrics.get(metric.name) if found else None for metric in self._metrics]
-        lists = self._lists
+        metrics, cohort, screened = self._shown(node)
+        lists, spent = self._lists, node.spent
         return [
             -1,
             int(node.id.rpartition(".")[2]),
             _LOOKS[look_of(node).word],
-            _ROLES.index(node.role),
+            _ROLES[node.role],
             lists["operators"].place(node.operator),
             lists["models"].place(self._model(node)),
-            lists["cohorts"].place(found.cohort if found else None),
+            lists["cohorts"].place(cohort),
             node.island,
-            int(bool(found and found.screened)),
-            node.spent.microdollars,
-            node.spent.milliseconds,
-            node.spent.tokens,
+            int(screened),
+            spent.microdollars,
+            spent.milliseconds,
+            spent.tokens,
             _seconds(node.opened_at),
             _seconds(node.ended_at) if node.phase is Phase.ENDED and node.ended_at else -1.0,
-            *(math.nan if value is None else value for value in values),
+            *(metrics.get(metric.name, math.nan) for metric in self._metrics),
         ]
 
-    def _model(self, node: Node) -> str | None:
+    def _shown(self, node: Node | NodeLine) -> tuple[Mapping[str, float], str | None, bool]:
+        """The metrics that it is shown with, their cohort, and whether it was only screened."""
+        if node.verdict is None or not (node.ending and node.ending.scoreable):
+            return {}, None, False
+        if isinstance(node, NodeLine) and not node.has_repeats:
+            noisy = self._state.runs[str(self.run)].noisy
+            return node.verdict.metrics, node.verdict.cohort, node.verdict.valid and noisy
+        found = headline(self._state, node if isinstance(node, Node) else self._state.nodes[node.id])
+        return (found.metrics, found.cohort, found.screened) if found else ({}, None, False)
+
+    def _model(self, node: Node | NodeLine) -> str | None:
         """Drafts are many, and few campaigns ask models."""
         if not self._state.campaign.asked_models or not node.drafts:
             return None

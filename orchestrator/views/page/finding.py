@@ -8,7 +8,7 @@ from pathlib import Path
 
 from orchestrator.task import TaskError
 from orchestrator.wiring.ledgers import FILE, NOTE
-from orchestrator.wiring.reading import campaign_folder
+from orchestrator.wiring.reading import AB_FILE, ab_folder, campaign_folder
 
 DEPTH = 5
 # A folder like a whole disk is not searched to its end.
@@ -34,7 +34,7 @@ def find_campaigns(folders: Iterable[Path]) -> dict[str, Found]:
         for named in _walked(top):
             folder = _folder_of(named)
             if folder and len(found) < MOST_CAMPAIGNS:
-                made = _found(named, folder)
+                made = found_at(folder, named)
                 found.setdefault(made.id, made)
     return found
 
@@ -52,8 +52,18 @@ def _walked(top: Path) -> Iterator[Path]:
         folder, depth = waiting.pop()
         left -= 1
         yield folder
+        yield from _compared(folder)
         if depth < DEPTH:
             waiting += [(inside, depth + 1) for inside in reversed(_inside(folder))]
+
+
+def _compared(task: Path) -> list[Path]:
+    """The campaigns of its comparison, which lies in the hidden folder of a task."""
+    try:
+        folder = ab_folder(task)
+        return _inside(folder) if (folder / AB_FILE).is_file() else []
+    except (TaskError, OSError):
+        return []
 
 
 def _inside(folder: Path) -> list[Path]:
@@ -73,6 +83,6 @@ def _folder_of(named: Path) -> Path | None:
         return None
 
 
-def _found(named: Path, folder: Path) -> Found:
+def found_at(folder: Path, named: Path | None = None) -> Found:
     whole = os.fsencode(folder.resolve())
-    return Found(hashlib.sha256(whole).hexdigest()[:_NAME], named, folder, str(named))
+    return Found(hashlib.sha256(whole).hexdigest()[:_NAME], named or folder, folder, str(named or folder))

@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.node import parse_node
 from orchestrator.domain.records import Node, Run
 from orchestrator.git import GitError
-from orchestrator.ledger import START, Artifacts, ChainBroken, Head, LedgerError, Missing, Record, check
+from orchestrator.ledger import START, Artifacts, ChainBroken, Head, Ledger, LedgerError, Missing, Record, check
 from orchestrator.settings import Settings
 from orchestrator.task import StoredTask, TaskError
 from orchestrator.text import short
@@ -24,12 +24,13 @@ from orchestrator.views.campaign.happenings import LONGEST, line_of, node_of
 from orchestrator.views.campaign.opening import ranking_of
 from orchestrator.views.live.pulses import Pulses
 from orchestrator.views.page.board import Board
+from orchestrator.views.page.columns import compressed, packed
 from orchestrator.views.page.finding import Found
 from orchestrator.views.page.live_logs import live_logs
 from orchestrator.views.page.row_state import RowState
 from orchestrator.views.page.sparing import Sparing
-from orchestrator.views.page.summary import Standing, holder_of, last_ending, summary_of
-from orchestrator.wiring.ledgers import open_ledger
+from orchestrator.views.page.summary import LONGEST_ARTIFACT, Standing, holder_of, last_ending, summary_of
+from orchestrator.wiring.ledgers import Identity, identity_of, open_ledger
 from orchestrator.wiring.reading import Reading
 
 T = TypeVar("T")
@@ -39,11 +40,14 @@ SAID = 100
 # As many updates are kept for a browser that was away for a moment; one that was away for longer starts again.
 KEPT = 256
 _WALKED = 5000
+_LONGEST_SEQ = 18
+# So much of what a node tried, or why it came to nothing, stands in a table.
+WORDS = 200
 _RUN_STARTED, _ENDED = (kind.model_fields["kind"].default for kind in (e.RunStarted, e.AttemptEnded))
 _STAIR = {kind.model_fields["kind"].default for kind in (e.ChampionChanged, e.CohortOpened)}
 
 # What a ledger, or what it names, can fail with.
-UNREADABLE = (LedgerError, TaskError, GitError, OSError, ValueError)
+UNREADABLE = (LedgerError, TaskError, GitError, OSError, ValueError, RecursionError)
 
 # When, what, and about which node.
 Said = tuple[str, str, str]
@@ -58,12 +62,14 @@ class Followed:
 
     def __init__(self, found: Found, settings: Settings | None) -> None:
         self.found = found
-        self._settings = settings
+        self.settings = settings
         self._turn = threading.Lock()
-        self._ledger = open_ledger(found.folder, settings, read_only=True)
+        self._is_over = False
+        self._ledger, self._identity = self._opened()
         self.updates: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self.said: deque[Said] = deque(maxlen=SAID)
         self.views = Sparing()
+        self._packed: tuple[int, int, bytes] | None = None
         self._verified, self._epoch, self._broken = START, 0, ""
         try:
             self._read()
@@ -71,13 +77,44 @@ class Followed:
             self._ledger.close()
             raise
 
+    def _opened(self) -> tuple[Ledger, Identity]:
+        identity = identity_of(self.found.folder)  # before: one that is replaced meanwhile is noticed by the next look
+        return self._look(), identity
+
+    def _look(self) -> Ledger:
+        """One that does not wait for its database: one who asks would wait with it, and all others behind them."""
+        return open_ledger(self.found.folder, self.settings, read_only=True, waits_to_read=False)
+
+    def _open_again(self) -> None:
+        """Another campaign is where this one was: nothing that is known of the old one may stay."""
+        self._identity = Identity()  # until it is read: one that has not begun yet is opened again by the next look
+        self._ledger.close()
+        self._ledger, identity = self._opened()
+        self.views = Sparing()
+        self._verified, self._epoch, self._broken = START, 0, ""
+        self._read()
+        self._identity = identity
+
+    def _is_replaced(self) -> bool:
+        """By another file, or by other bytes in the same one, which only a fresh look at it sees."""
+        identity = identity_of(self.found.folder)
+        if identity.place != self._identity.place:
+            return True
+        if identity != self._identity:
+            with self._look() as fresh:
+                if not fresh.has(self.reading.head):
+                    return True
+            self._identity = identity
+        return False
+
     def _read(self) -> None:
         """From the beginning: what is appended meanwhile is told by the next update."""
+        self._packed = None  # another campaign may have come as far
         head = self._ledger.head()
         self._state = RowState(self._ledger)
         if not self._state.opened or not self._state.runs:
             raise Missing(f"no campaign has begun in {self.found.folder} yet; blastdoor run starts one")
-        artifacts = Artifacts(self.found.folder / "artifacts")
+        artifacts = Artifacts(self.found.folder / "artifacts", longest=LONGEST_ARTIFACT)
         self.reading = Reading(
             state=self._state,
             accounts=self._accounts(),
@@ -100,17 +137,34 @@ class Followed:
     def seq(self) -> int:
         return self.reading.head.seq
 
+    @property
+    def mark(self) -> str:
+        """The last record that was read, for a browser to show again: another campaign has none like it."""
+        return f"{self.reading.head.seq}-{self.reading.head.hash}"
+
+    def has(self, mark: str) -> bool:
+        """Whether a mark is of this campaign, however old it is."""
+        seq, _, digest = mark.partition("-")
+        is_number = seq.isascii() and seq.isdecimal() and len(seq) <= _LONGEST_SEQ
+        return is_number and self.reading.ledger.has(Head(int(seq), digest))
+
     def run(self, work: Callable[["Followed"], T]) -> T:
         with self._turn:
+            if self._is_over:
+                raise LedgerError("the server ends")
             return work(self)
 
     def close(self) -> None:
+        self._is_over = True  # those who wait for their turn do not take it
         self._state.close()  # what takes long ends here, wherever it is
         with self._turn:
             self._ledger.close()
 
     def poll(self) -> dict[str, Any] | None:
         """What came since, as a browser takes it in; None where nothing did. Raises LedgerErrors."""
+        if self._is_replaced() or not self._ledger.has(self.reading.head):
+            self._open_again()
+            return self.start_again()
         records = list(self._ledger.read(after=self.seq))
         holder = holder_of(self.found, self._ledger)
         if not records and holder == self.reading.holder:
@@ -118,14 +172,18 @@ class Followed:
         if any(record.kind == _RUN_STARTED for record in records):
             # Its task may be another one, with other metrics.
             self._read()
-            return {"seq": self.seq, "again": True}
-        began, nodes = self.seq, self._forget(records)
+            return self.start_again()
+        began, nodes = self.mark, self._forget(records)
         self._state.refresh()
         head = Head(records[-1].seq, records[-1].hash) if records else self.reading.head
         self.reading = replace(self.reading, accounts=self._accounts(), head=head, holder=holder)
         ended = [record for record in records if record.kind == _ENDED]
         self.last = _said(ended[-1])[1] if ended else self.last
         return self._update(began, [_said(record) for record in records[-SAID:]], nodes, records)
+
+    def start_again(self) -> dict[str, Any]:
+        """For a viewer whose board cannot be brought up to date."""
+        return {"seq": self.seq, "mark": self.mark, "again": True}
 
     def _forget(self, records: Sequence[Record]) -> list[str]:
         """The nodes that these are about, in their order. What was kept of them, and of all that they name, goes."""
@@ -149,7 +207,7 @@ class Followed:
         return self._state.trials[trial].subject if self._state.run.noisy and trial in self._state.trials else ""
 
     def _update(
-        self, began: int, said: Sequence[Said], names: Sequence[str], records: Sequence[Record]
+        self, began: str, said: Sequence[Said], names: Sequence[str], records: Sequence[Record]
     ) -> dict[str, Any]:
         self.said.extend(said)
         nodes = [self._state.nodes[name] for name in names if name in self._state.nodes]
@@ -158,7 +216,18 @@ class Followed:
         before = {name: len(known) for name, known in self.board.lists().items()}
         rows = self.board.update(nodes)
         fresh = {name: known[before[name] :] for name, known in self.board.lists().items() if known[before[name] :]}
-        made = {"after": began, "seq": self.seq, "rows": rows, "summary": self.summary(), "said": said, "names": fresh}
+        own = [(self.board.place_of(node.id), node) for node in nodes]
+        words = [[place, short(node.description or node.why, WORDS)] for place, node in own if place >= 0]
+        made = {
+            "after": began,
+            "seq": self.seq,
+            "mark": self.mark,
+            "rows": rows,
+            "words": words,
+            "summary": self.summary(),
+            "said": said,
+            "names": fresh,
+        }
         if any(record.kind in _STAIR for record in records):
             made |= {"steps": self.board.steps(), "champion": self.board.champion()}
         self.updates.append(made)
@@ -172,27 +241,31 @@ class Followed:
         it = self.reading
         return summary_of(Standing(self.found, it.state, it.accounts, ranking_of(it), self.seq, it.holder, self.last))
 
-    def since(self, seq: int) -> list[dict[str, Any]] | None:
-        """The updates after a record; None where they are no longer kept."""
-        if seq == self.seq:
+    def since(self, mark: str) -> list[dict[str, Any]] | None:
+        """The updates after a record; None where they are no longer kept, or it is of another campaign."""
+        if mark == self.mark:
             return []
-        found = [it for it in self.updates if it["seq"] > seq]
-        return found if found and found[0]["after"] <= seq else None
+        updates = list(self.updates)
+        began = next((at for at, it in enumerate(updates) if it["after"] == mark), None)
+        return None if began is None else updates[began:]
 
     def board_of(self, run: Run) -> Board:
         """That of the present run is kept up to date; another one is made."""
         return self.board if run.number == self.board.run else self._board_of(run)
 
+    def packed_board(self, run: Run) -> bytes:
+        """Compressed, and kept until something happens: several viewers are told the same."""
+        if self._packed is None or self._packed[:2] != (run.number, self.seq):
+            board = self.board_of(run)
+            head = {**board.head(), "seq": self.seq, "mark": self.mark, "present": run.number == self.board.run}
+            self._packed = run.number, self.seq, compressed(packed(head, board.columns()))
+        return self._packed[2]
+
     def _board_of(self, run: Run) -> Board:
         """A look at every node, which also finds those that are not over."""
         board = Board(self._state, ranking_of(self.reading, run).metrics, run)
-        board.fill(self._indexed())
+        board.fill(self._state.each_line())
         return board
-
-    def _indexed(self) -> Iterator[Node]:
-        for node in self._state.each_node():
-            self._state.index(node)
-            yield node
 
     def run_numbered(self, number: int | None) -> Run:
         runs = self.reading.state.runs

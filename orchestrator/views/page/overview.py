@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from orchestrator.ledger import LedgerError
+from orchestrator.registry import told
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError
 from orchestrator.text import short
@@ -20,8 +23,50 @@ from orchestrator.views.page.waking import Notices
 # Between two searches for new campaigns, while somebody looks.
 _LOOK_AGAIN_S = 3.0
 _GAP_S = 0.5
+# So long a campaign may take to say where it stands, and so many are asked at once.
+_ANSWER_S = 10.0
+_READERS = 8
 
 Row = dict[str, Any]
+
+
+def row_of(found: Found, settings: Settings | None) -> Row:
+    """Where it stands; of one that cannot be read, why."""
+    try:
+        with read_standing(found, settings) as standing:
+            return summary_of(standing)
+    except Exception as error:  # noqa: BLE001  a folder of somebody else may hold anything; the others are shown
+        return unreadable_row(found, error)
+
+
+def unreadable_row(found: Found, error: Exception) -> Row:
+    known = isinstance(error, (LedgerError, TaskError, OSError, ValueError))
+    return _unreadable(found, str(error) if known else told(error))
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """Of one folder, by its number on the disk: another one under the same name has to be watched again."""
+
+    place: tuple[int, int] | None
+    ends: Callable[[], None] | None
+
+    @property
+    def is_deaf(self) -> bool:
+        return self.ends is None
+
+    def end(self) -> None:
+        if self.ends:
+            self.ends()
+
+
+def _places(found: Mapping[str, Found]) -> dict[str, tuple[int, int]]:
+    places = {}
+    for name, it in found.items():
+        with contextlib.suppress(OSError):  # it was removed meanwhile
+            about = it.folder.stat()
+            places[name] = (about.st_dev, about.st_ino)
+    return places
 
 
 class Overview:
@@ -31,14 +76,17 @@ class Overview:
         self._notices = notices
         self._found: dict[str, Found] = {}
         self._looked = float("-inf")
+        self._looking = asyncio.Lock()
         self._known: dict[str, Row] = {}
         self._viewers: set[Viewer] = set()
         self._task: asyncio.Task[None] | None = None
+        self._asked: dict[str, asyncio.Future[Row]] = {}
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="overview")
 
     async def rows(self) -> list[Row]:
         """The one that something happened in last comes first."""
         await self._look()
-        rows = [await asyncio.to_thread(self._row, found) for found in self._found.values()]
+        rows = await asyncio.gather(*(self._row_in_time(found) for found in self._found.values()))
         return sorted(rows, key=lambda row: -(row.get("at") or 0.0))
 
     async def found(self, name: str) -> Found | None:
@@ -62,25 +110,34 @@ class Overview:
         for viewer in self._viewers:
             viewer.give(None)
 
-    async def _look(self) -> None:
-        if time.monotonic() - self._looked > _LOOK_AGAIN_S:
-            self._looked = time.monotonic()
-            self._found = await asyncio.to_thread(find_campaigns, self._folders)
+    def end(self) -> None:
+        self._readers.shutdown(wait=False, cancel_futures=True)
 
-    def _row(self, found: Found) -> Row:
-        """Of one that cannot be read, why."""
-        try:
-            with read_standing(found, self._settings) as standing:
-                return summary_of(standing)
-        except (LedgerError, TaskError, OSError, ValueError) as error:
-            told = {"id": found.id, "folder": short(found.shown, 200), "name": short(found.named.name or ".", 200)}
-            return {**told, "status": "not readable", "why": short(str(error), 400)}
+    async def _look(self) -> None:
+        """One that asks during a search waits for what it finds: a page asks for several things at once."""
+        async with self._looking:
+            if time.monotonic() - self._looked > _LOOK_AGAIN_S:
+                self._found = await asyncio.to_thread(find_campaigns, self._folders)
+                self._looked = time.monotonic()
+
+    async def _row_in_time(self, found: Found) -> Row:
+        """One whose disk or database does not answer keeps nobody waiting, and is not asked again meanwhile."""
+        if found.id not in self._asked:
+            self._asked[found.id] = asyncio.ensure_future(
+                asyncio.get_running_loop().run_in_executor(self._readers, row_of, found, self._settings)
+            )
+        asked = self._asked[found.id]
+        await asyncio.wait([asked], timeout=_ANSWER_S)
+        if not asked.done():
+            return _unreadable(found, f"it does not answer within {_ANSWER_S:g} s")
+        self._asked.pop(found.id, None)
+        return asked.result()
 
     async def _follow(self) -> None:
         """Tell rows that changed: of those whose folders were written to, and of new ones."""
         woken: dict[str, None] = {}
         stirred = asyncio.Event()
-        watched: dict[str, Callable[[], None] | None] = {}
+        watched: dict[str, _Watch] = {}
 
         def note(name: str, file: str) -> None:
             if file in NAMES:
@@ -90,12 +147,15 @@ class Overview:
         try:
             while True:
                 await self._look()
-                for name, found in self._found.items():
-                    if name not in watched:
-                        watched[name] = self._notices.watch(found.folder, partial(note, name))
-                        woken[name] = None
+                places = await asyncio.to_thread(_places, dict(self._found))
+                for name in [it for it, watch in watched.items() if places.get(it) != watch.place]:
+                    watched.pop(name).end()
+                for name in [it for it in self._found if it not in watched]:
+                    end = self._notices.watch(self._found[name].folder, partial(note, name))
+                    watched[name] = _Watch(places.get(name), end)
+                    woken[name] = None
                 # The kernel tells of no folder elsewhere, nor of a database.
-                asked = {name: None for name, end in watched.items() if end is None or self._is_elsewhere(name)}
+                asked = {name: None for name, it in watched.items() if it.is_deaf or self._is_elsewhere(name)}
                 changed = [self._found[name] for name in woken | asked if name in self._found]
                 woken.clear()
                 stirred.clear()
@@ -105,16 +165,21 @@ class Overview:
                     async with asyncio.timeout(_LOOK_AGAIN_S):
                         await stirred.wait()
         finally:
-            for end in filter(None, watched.values()):
-                end()
+            for watch in watched.values():
+                watch.end()
 
     def _is_elsewhere(self, name: str) -> bool:
         return name in self._found and not is_file(self._found[name])
 
     async def _tell(self, changed: Sequence[Found]) -> None:
-        rows = [await asyncio.to_thread(self._row, found) for found in changed]
+        rows = await asyncio.gather(*(self._row_in_time(found) for found in changed))
         fresh = [row for row in rows if self._known.get(row["id"]) != row]
         self._known |= {row["id"]: row for row in fresh}
         if fresh:
             for viewer in self._viewers:
                 viewer.give(written("rows", fresh))
+
+
+def _unreadable(found: Found, why: str) -> Row:
+    known = {"id": found.id, "folder": short(found.shown, 200), "name": short(found.named.name or ".", 200)}
+    return {**known, "status": "not readable", "why": short(why, 400)}

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from typing import Any
 
 from orchestrator.domain import events as e
@@ -11,7 +10,7 @@ from orchestrator.domain.drift import drift
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import headline
 from orchestrator.domain.node import run_of
-from orchestrator.domain.records import Node, Phase, Run
+from orchestrator.domain.records import Node, Run
 from orchestrator.domain.stalls import stall_tallies
 from orchestrator.domain.state import State
 from orchestrator.text import printable, short
@@ -28,8 +27,10 @@ from orchestrator.views.campaign.sections.node import node_sections
 from orchestrator.views.campaign.sections.playbook import playbook
 from orchestrator.views.campaign.sections.population import population
 from orchestrator.views.campaign.sections.pruning import pruning
-from orchestrator.views.page.followed import Followed, NotThere
+from orchestrator.views.page.compared import comparison_of
+from orchestrator.views.page.followed import WORDS, Followed, NotThere
 from orchestrator.views.page.importance import importance
+from orchestrator.views.page.money import money_and_time
 from orchestrator.views.render.model import Section
 from orchestrator.views.render.values import section_values
 
@@ -47,8 +48,8 @@ VIEWS: dict[str, Sequence[Make]] = {
     ),
     "agents": (results.stalls, money.verifier, playbook),
     "trust": (
-        work.tier, evidence.heldout, evidence.certified, evidence.machine, evidence.too_short, evidence.screened,
-        results.cohorts, work.answers, pruning, money.verifier,
+        work.tier, evidence.audited, evidence.heldout, evidence.certified, evidence.machine, evidence.too_short,
+        evidence.screened, results.cohorts, work.answers, pruning, money.verifier,
     ),
 }  # fmt: skip
 MOST_ROWS = 200
@@ -71,7 +72,7 @@ def view(it: Followed, name: str, number: int | None) -> dict[str, Any]:
     if name == "report":
         reason = it.reading.state.campaign.stopped if run is it.reading.state.run else ""
         made = material_of(it.reading, run, diff=winners_diff(it.reading, run), reason=reason)
-        return {"sections": section_values(sections(made, Place.REPORT))}
+        return {"sections": section_values([*comparison_of(it), *sections(made, Place.REPORT)])}
     if name == "credit":
         return _credit(material_of(it.reading, run))
     if name not in VIEWS:
@@ -79,7 +80,7 @@ def view(it: Followed, name: str, number: int | None) -> dict[str, Any]:
     made = material_of(it.reading, run)
     found = {"sections": section_values(make(made) for make in VIEWS[name])}
     more: dict[str, Callable[[], dict[str, Any]]] = {
-        "money": lambda: _money(it, run),
+        "money": lambda: money_and_time(it, run),
         "agents": lambda: _agents(it),
         "trust": lambda: _trust(it, run),
     }
@@ -97,34 +98,6 @@ def _credit(made: Material) -> dict[str, Any]:
 
     section = credit(made)
     return {"sections": section_values([section]), "credit": (section.data or {}).get("credit")}
-
-
-def _money(it: Followed, run: Run) -> dict[str, Any]:
-    """What each model was paid in each role, and where the time of attempts went."""
-    state = it.reading.state
-    models = []
-    for key, asked in state.campaign.asked_models.items():
-        role, _, model = key.partition(" ")
-        spent = {"calls": asked.calls, "microdollars": asked.spent.microdollars, "tokens": asked.tokens.total}
-        models.append({"role": role, "model": short(model, 120), **spent})
-    return {"models": models, "time": time_spent(state, run)}
-
-
-def time_spent(state: State, run: Run) -> dict[str, float]:
-    """Seconds of all attempts that ended, as far as the ledger tells: until the first trial began, from there until
-    its outputs went to the judge, and from then to the end, with repeats and guards.
-    """
-    spent = {"until a trial": 0.0, "in trials": 0.0, "judging and after": 0.0}
-    for node in _each(state, run):
-        if node.phase is not Phase.ENDED or not node.trials:
-            continue
-        first = state.trials[f"{node.id}-1"]
-        begun, ended = _seconds(first.started_at), _seconds(node.ended_at)
-        judged = _seconds(first.judging_since) if first.judging_since else ended
-        spent["until a trial"] += max(0.0, begun - _seconds(node.opened_at))
-        spent["in trials"] += max(0.0, judged - begun)
-        spent["judging and after"] += max(0.0, ended - judged)
-    return {name: round(seconds, 3) for name, seconds in spent.items()}
 
 
 def _agents(it: Followed) -> dict[str, Any]:
@@ -166,7 +139,7 @@ def _finding(node: Node, why: str) -> dict[str, str]:
 def rows(it: Followed, names: Sequence[str]) -> dict[str, Any]:
     """What a table shows of nodes beside numbers."""
     found = [it.reading.state.nodes[name] for name in names[:MOST_ROWS] if name in it.reading.state.nodes]
-    return {node.id: {"description": short(node.description, 200), "why": short(node.why, 200)} for node in found}
+    return {node.id: {"description": short(node.description, WORDS), "why": short(node.why, WORDS)} for node in found}
 
 
 def search(it: Followed, text: str, number: int | None) -> dict[str, Any]:
@@ -289,7 +262,3 @@ def _plain(value: Any) -> Any:
             return [_plain(one) for one in value]
         case _:
             return value
-
-
-def _seconds(at: str) -> float:
-    return datetime.fromisoformat(at).timestamp()

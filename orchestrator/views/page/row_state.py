@@ -9,12 +9,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from orchestrator.domain.records import Draft, Node, Trial
+from orchestrator.domain.records import Draft, Node, Phase, Trial
 from orchestrator.domain.state import State
 from orchestrator.ledger import Ledger, LedgerError
+from orchestrator.views.page.node_line import NodeLine
 
 # So many records of each kind: with them, a campaign of some thousand attempts is read once.
-KEPT = {"node": 12_000, "draft": 3000, "trial": 3000}
+KEPT = {"node": 6000, "draft": 3000, "trial": 3000}
 _LONG: dict[str, type[BaseModel]] = {"node": Node, "draft": Draft, "trial": Trial}
 
 
@@ -66,20 +67,26 @@ class _Rows(MutableMapping[str, Any]):
     def values(self) -> ValuesView[Any]:
         return _Streamed(self)
 
-    def each(self, *, keep: bool = True) -> Iterator[tuple[str, Any]]:
+    def each(self) -> Iterator[tuple[str, Any]]:
         """All of them, in the order of their names; as many are kept as there is room for."""
         for name, body in self._ledger.each_row(self._kind):
             self._check()
-            yield name, self._kept.get(name) or self._made(name, body, keep=keep)
+            yield name, self._kept.get(name) or self._made(name, body)
+
+    def lines(self) -> Iterator[NodeLine]:
+        read = NodeLine.model_validate_json
+        for _, body in self._ledger.each_row(self._kind):
+            self._check()
+            yield read(body)
 
     def forget(self, names: Iterable[str]) -> None:
         for name in names:
             self._kept.pop(name, None)
 
-    def _made(self, name: str, body: str, *, keep: bool = True) -> Any:
+    def _made(self, name: str, body: str) -> Any:
         record = self._model.model_validate_json(body)
         object.__setattr__(record, "__pydantic_fields_set__", self._given)
-        if keep and len(self._kept) < self._most:
+        if len(self._kept) < self._most:
             self._kept[name] = record
         return record
 
@@ -115,7 +122,14 @@ class RowState(State):
         for rows in self._long.values():
             rows.closed = True
 
-    def each_node(self) -> Iterator[Node]:
-        """One after the other: most are never asked for again."""
-        for _, node in self._long["node"].each(keep=False):
-            yield node
+    def each_line(self) -> Iterator[NodeLine]:
+        """Of every node as much as is shown of it beside the others; none is kept. Whose child it is, and whether it is
+        at work, is known from then on.
+        """
+        for line in self._long["node"].lines():
+            parent, _, last = line.id.rpartition(".")
+            if parent:
+                self.children[parent] = max(int(last), self.children.get(parent, 0))
+            if line.phase is not Phase.ENDED:
+                self.unfinished[line.id] = None
+            yield line

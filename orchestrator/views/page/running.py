@@ -5,28 +5,35 @@ import signal
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 
 from orchestrator.settings import Settings
+from orchestrator.views.page import connections
+from orchestrator.views.page.entrance import Entrance
 from orchestrator.views.page.guard import Guard
+from orchestrator.views.page.listening import Listening
 from orchestrator.views.page.server import Server
 
 
-async def serve(folders: Sequence[Path], settings: Settings | None, listening: socket.socket, token: str) -> None:
+async def serve(folders: Sequence[Path], settings: Settings | None, listening: Listening, entrance: Entrance) -> None:
     """Until a signal ends it."""
-    await serving(folders, settings, listening, token).serve(sockets=[listening])
+    await serving(folders, settings, listening, entrance).serve(sockets=[listening.socket])
 
 
-def serving(folders: Sequence[Path], settings: Settings | None, listening: socket.socket, token: str) -> "Running":
+def serving(folders: Sequence[Path], settings: Settings | None, listening: Listening, entrance: Entrance) -> "Running":
     """Made in the event loop that it is to run in."""
-    server = Server(folders, settings)
+    server = Server(folders, settings, control=entrance.is_control)
+    certificate = listening.certificate
     config = uvicorn.Config(
-        Guard(server, token, listening.getsockname()[1]),
+        Guard(server, entrance, listening.port, listening.hosts, listening.scheme),
         lifespan="off",
         ws="none",
-        http="h11",
+        http=connections.Prompt,
+        ssl_certfile=certificate.chain if certificate else None,
+        ssl_keyfile=str(certificate.key) if certificate else None,
         loop="asyncio",
         log_config=None,
         access_log=False,
@@ -41,6 +48,18 @@ class Running(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, server: Server) -> None:
         super().__init__(config)
         self._server = server
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """With TLS a connection is ours only after its handshake, for which uvicorn would give it a minute."""
+        await super().startup([])
+        config, loop = self.config, asyncio.get_running_loop()
+        patience = connections.REQUEST_S if config.ssl else None
+        make = partial(connections.Prompt, config, self.server_state, self.lifespan.state)
+        for it in sockets or []:
+            made = await loop.create_server(
+                make, sock=it, ssl=config.ssl, ssl_handshake_timeout=patience, backlog=config.backlog
+            )
+            self.servers.append(made)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Streams first: they would never end by themselves, and are waited for."""

@@ -5,7 +5,6 @@ import contextlib
 import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,9 @@ from starlette.types import Receive, Scope, Send
 from orchestrator.ledger import Missing
 from orchestrator.settings import Settings
 from orchestrator.text import printable, short
-from orchestrator.views.page import pages, texts
+from orchestrator.views.page import columns, pages, texts
+from orchestrator.views.page.entrance import Session
+from orchestrator.views.page.files import TYPES, packed_files, served_files
 from orchestrator.views.page.followed import UNREADABLE, Followed, NotThere
 from orchestrator.views.page.overview import Overview
 from orchestrator.views.page.streams import Audience, Broadcast, TooMany, written
@@ -27,7 +28,8 @@ from orchestrator.views.page.waking import Notices
 # Campaigns that are kept in memory; one that nobody looks at gives way to the next.
 MOST_OPEN = 6
 _SMALL = 1400
-_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_CLOSE_S = 5.0
+_GZIP = {"content-encoding": "gzip", "vary": "accept-encoding"}
 
 Work = Callable[[Followed, Request], Any]
 
@@ -35,30 +37,48 @@ Work = Callable[[Followed, Request], Any]
 class Server:
     """Made in the event loop that it serves in; `close` ends every stream."""
 
-    def __init__(self, folders: Sequence[Path], settings: Settings | None, most_viewers: int | None = None) -> None:
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        settings: Settings | None,
+        most_viewers: int | None = None,
+        *,
+        control: bool = False,
+    ) -> None:
         self._settings = settings
-        self._files = _static_files()
+        self._control = control
+        self._files = served_files()
+        self._small = packed_files(self._files)
         self._notices = Notices(asyncio.get_running_loop())
         self._audience = Audience(most_viewers) if most_viewers is not None else Audience()
         self._overview = Overview(folders, settings, self._notices)
         self._open: dict[str, Broadcast] = {}
         self._followed: dict[str, Followed] = {}
-        self._opening = asyncio.Lock()
+        self._opening: dict[str, asyncio.Lock] = {}
         self._reading: asyncio.Task[None] | None = None
-        self._app = Starlette(routes=self._routes())
+        self._app = Starlette(routes=[*self._routes(), *self._acts()])
+        self._app.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
 
     async def close(self) -> None:
+        if self._control:
+            self._acting.close()
         self._overview.close()
         for broadcast in self._open.values():
             broadcast.stop()
         if self._reading:
             self._reading.cancel()
-        async with self._opening:  # one that is being read is finished first
-            for name in list(self._followed):
-                await asyncio.to_thread(self._followed.pop(name).close)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):  # one that is being read is finished first
+                for lock in self._opening.values():
+                    await lock.acquire()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):  # a disk or a database may be away
+                await asyncio.gather(*(asyncio.to_thread(it.close) for it in self._followed.values()))
+        self._followed.clear()
+        self._overview.end()
         self._notices.close()
 
     def _routes(self) -> list[Route]:
@@ -66,6 +86,7 @@ class Server:
         return [
             Route("/", self._index),
             Route("/static/{name}", self._file),
+            Route("/api/me", self._me),
             Route("/api/campaigns", self._campaigns),
             Route("/api/updates", self._overview_updates),
             Route(f"{one}/updates", self._updates),
@@ -85,16 +106,41 @@ class Server:
             Route(f"{one}/chain", self._about(lambda it, _: it.run(Followed.walk))),
         ]
 
-    async def _index(self, _: Request) -> Response:
-        return Response(self._files["index.html"], media_type="text/html")
+    def _acts(self) -> list[Route]:
+        """Without --control there are none."""
+        if not self._control:
+            return []
+        # Loaded here: with it comes all that checks a change.
+        from orchestrator.views.page.acting import Acting, possible
+
+        self._acting = Acting(self._settings)
+        one = "/api/campaign/{id}"
+        return [
+            Route(f"{one}/acts", self._about(lambda it, asked: possible(it, asked.query_params.get("node", "")))),
+            Route(f"{one}/ask/{{kind}}", self._act, methods=["POST"]),
+        ]
+
+    async def _me(self, request: Request) -> Response:
+        """Whether the page may act, and what it shows then with each act."""
+        session: Session = request.scope["session"]
+        return _answer(request, {"acts": session.acts, "key": session.key if session.acts else ""})
+
+    async def _index(self, request: Request) -> Response:
+        return self._told(request, "index.html")
+
+    def _told(self, request: Request, name: str) -> Response:
+        """One of the page's own files."""
+        kind = TYPES[Path(name).suffix]
+        if not _takes_gzip(request):
+            return Response(self._files[name], media_type=kind)
+        return Response(self._small[name], headers=_GZIP, media_type=kind)
 
     async def _file(self, request: Request) -> Response:
         """One of those that were there at the start: no path is made of what was asked for."""
         name = request.path_params["name"]
         if name not in self._files:
             return _answer(request, {"error": "there is no such file"}, 404)
-        kind = _TYPES[Path(name).suffix]
-        return _packed(request, self._files[name], kind)
+        return self._told(request, name)
 
     async def _campaigns(self, request: Request) -> Response:
         rows = await self._overview.rows()
@@ -112,17 +158,19 @@ class Server:
         found = await self._overview.found(name)
         if found is None:
             raise NotThere("there is no such campaign")
-        async with self._opening:
+        async with self._opening.setdefault(name, asyncio.Lock()):  # one that does not answer holds up no other
             if name not in self._followed:
+                followed = await asyncio.to_thread(Followed, found, self._settings)
                 await self._give_way()
-                self._followed[name] = await asyncio.to_thread(Followed, found, self._settings)
-                self._open[name] = Broadcast(self._followed[name], self._notices)
+                self._followed[name], self._open[name] = followed, Broadcast(followed, self._notices)
             self._followed[name] = self._followed.pop(name)  # the one asked for last stands last
             return self._followed[name], self._open[name]
 
     async def _give_way(self) -> None:
         unseen = [name for name in self._followed if not self._open[name].viewers]
         for name in unseen[: max(0, len(self._followed) - MOST_OPEN + 1)]:
+            if name not in self._open:  # another one gave it up meanwhile
+                continue
             self._open.pop(name).stop()
             await asyncio.to_thread(self._followed.pop(name).close)
 
@@ -140,11 +188,25 @@ class Server:
 
         return answer
 
+    async def _act(self, request: Request) -> Response:
+        async def get(name: str) -> Followed:
+            followed, broadcast = await self._get(name)
+            if not broadcast.is_up_to_date:
+                await asyncio.to_thread(followed.run, Followed.poll)
+            return followed
+
+        try:
+            status, told = await self._acting.post(request, get)
+        except (NotThere, Missing) as error:
+            return _answer(request, {"error": printable(str(error))}, 404)
+        except UNREADABLE as error:
+            return _answer(request, {"error": short(str(error), 500)}, 503)
+        return _answer(request, told, status)
+
     async def _updates(self, request: Request) -> Response:
         try:
             followed, broadcast = await self._get(request.path_params["id"])
-            after = request.headers.get("last-event-id") or request.query_params.get("after")
-            known = _number(after) if after else -1
+            known = request.headers.get("last-event-id") or request.query_params.get("after", "")
         except (NotThere, Missing) as error:
             return _answer(request, {"error": printable(str(error))}, 404)
         except UNREADABLE as error:
@@ -181,8 +243,11 @@ class Server:
             return _answer(request, {"error": told}, 503, {"retry-after": "30"})
 
         async def safe() -> AsyncIterator[bytes]:
+            session: Session = request.scope["session"]
             with contextlib.suppress(TooMany):
                 async for message in messages():
+                    if session.is_over:
+                        return
                     yield message
 
         return StreamingResponse(safe(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
@@ -191,23 +256,24 @@ class Server:
 def _worked(followed: Followed, work: Work, request: Request, is_up_to_date: bool) -> Response:
     if not is_up_to_date:
         followed.run(Followed.poll)  # nobody follows it, or cannot, so it is as old as the last look
-    return _answer(request, work(followed, request))
+    made = work(followed, request)
+    return _compressed(request, made) if isinstance(made, bytes) else _answer(request, made)
 
 
-def _missed(it: Followed, after: int) -> list[bytes]:
+def _missed(it: Followed, after: str) -> list[bytes]:
     updates = it.since(after)
     if updates is None:
-        return [written("again", {}, it.seq)]
-    return [written("update", update, update["seq"]) for update in updates]
+        return [written("again", it.start_again(), it.mark)]
+    return [written("update", update, update["mark"]) for update in updates]
 
 
 def _campaign(it: Followed, _: Request) -> dict[str, Any]:
     return it.run(lambda it: {**it.summary(), "said": list(it.said)})
 
 
-def _board(it: Followed, request: Request) -> dict[str, Any]:
+def _board(it: Followed, request: Request) -> bytes:
     run = it.run_numbered(_run(request))
-    return it.run(lambda it: {**it.board_of(run).whole(), "seq": it.seq, "present": run.number == it.board.run})
+    return it.run(lambda it: it.packed_board(run))
 
 
 def _search(it: Followed, request: Request) -> dict[str, Any]:
@@ -249,21 +315,26 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _takes_gzip(request: Request) -> bool:
+    return "gzip" in request.headers.get("accept-encoding", "")
+
+
 def _answer(request: Request, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     return _packed(request, text.encode(), "application/json", status, headers)
 
 
+def _compressed(request: Request, body: bytes) -> Response:
+    """One that is kept in the form that nearly all take."""
+    if _takes_gzip(request):
+        return Response(body, headers=_GZIP, media_type=columns.KIND)
+    return Response(gzip.decompress(body), media_type=columns.KIND)
+
+
 def _packed(
     request: Request, body: bytes, kind: str, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
-    packed = len(body) > _SMALL and "gzip" in request.headers.get("accept-encoding", "")
-    more = {"content-encoding": "gzip", "vary": "accept-encoding"} if packed else {}
-    # Quick rather than small: it goes over loopback, or through ssh.
-    data = gzip.compress(body, 1) if packed else body
+    packed = len(body) > _SMALL and _takes_gzip(request)
+    more = _GZIP if packed else {}
+    data = columns.compressed(body) if packed else body
     return Response(data, status, headers={**(headers or {}), **more}, media_type=kind)
-
-
-def _static_files() -> dict[str, bytes]:
-    folder = resources.files(__package__) / "static"
-    return {it.name: it.read_bytes() for it in folder.iterdir() if Path(it.name).suffix in _TYPES}

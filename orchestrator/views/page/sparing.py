@@ -8,8 +8,8 @@ from typing import Any
 
 Key = tuple[str, int | None]
 
-# For each second of work, so many without: a fiftieth of a processor.
-REST = 50
+# For each second of work, so many without: a hundredth of a processor.
+REST = 100
 LEAST_S = 1.0
 _MOST = 32
 

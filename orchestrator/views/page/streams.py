@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+from orchestrator.registry import told
 from orchestrator.text import short
 from orchestrator.views.page.finding import is_file
 from orchestrator.views.page.followed import UNREADABLE, Followed
@@ -144,7 +145,7 @@ class Broadcast:
             self._wake.clear()
             update = await self._polled()
             if update:
-                self._give(written("again" if "again" in update else "update", update, update["seq"]))
+                self._give(written("again" if "again" in update else "update", update, update["mark"]))
                 await asyncio.sleep(GAP_S)
                 looks = iter(_LOOKS_S)
                 continue
@@ -160,19 +161,22 @@ class Broadcast:
         while True:
             try:
                 update = await asyncio.to_thread(self._followed.run, Followed.poll)
-            except UNREADABLE as error:
+            except Exception as error:  # noqa: BLE001  a ledger of somebody else may fail in any way
                 self._is_failing = True
-                self._give(written("failed", {"error": short(str(error), 500)}))
+                self._give(written("failed", {"error": _why(error)}))
                 await asyncio.sleep(next(pauses))
                 continue
             failed, self._is_failing = self._is_failing, False
-            return {"seq": self._followed.seq, "again": True} if failed else update
+            return self._followed.start_again() if failed else update
 
     async def _follow_live(self) -> None:
         while True:
             await self._stir.wait()
             self._stir.clear()
-            self._give(written("live", await asyncio.to_thread(self._followed.live)))
+            try:
+                self._give(written("live", await asyncio.to_thread(self._followed.live)))
+            except Exception as error:  # noqa: BLE001  a ledger of somebody else may fail in any way; the next write stirs again
+                self._give(written("failed", {"error": _why(error)}))
             await asyncio.sleep(LIVE_GAP_S)
 
     def _give(self, message: bytes) -> None:
@@ -180,7 +184,11 @@ class Broadcast:
             viewer.give(message)
 
 
-def written(kind: str, value: Any, number: int | None = None) -> bytes:
+def _why(error: Exception) -> str:
+    return short(str(error) if isinstance(error, UNREADABLE) else told(error), 500)
+
+
+def written(kind: str, value: Any, mark: str = "") -> bytes:
     """JSON in one line of ASCII: no text in it can end the message or begin another."""
-    told = f"id: {number}\n" if number is not None else ""
+    told = f"id: {mark}\n" if mark else ""
     return f"event: {kind}\n{told}data: {json.dumps(value, allow_nan=False, separators=(',', ':'))}\n\n".encode()

@@ -23,6 +23,8 @@ from orchestrator.views.page.finding import Found
 from orchestrator.views.page.row_state import RowState
 from orchestrator.wiring.ledgers import open_ledger
 
+# A folder of somebody else may hold any file under the name of a task.
+LONGEST_ARTIFACT = 64 << 20
 _NAME = 200
 _LINE = 400
 # Among so many events is the last ending, if any is recent enough to be told.
@@ -121,12 +123,16 @@ def _seconds(at: str) -> float | None:
 @contextmanager
 def read_standing(found: Found, settings: Settings | None) -> Iterator[Standing]:
     """From a few rows, whatever the length of the campaign. Raises LedgerErrors."""
-    with open_ledger(found.folder, settings, read_only=True) as ledger:
+    with open_ledger(found.folder, settings, read_only=True, waits_to_read=False) as ledger:
         seq, state = ledger.head().seq, RowState(ledger)
         if not state.opened or not state.runs:
             raise Missing(f"no campaign has begun in {found.folder} yet; blastdoor run starts one")
         books = ledger.row(*BOOKS)
-        task = Artifacts(found.folder / "artifacts").get(state.run.task).decode("utf-8", "replace")
+        task = (
+            Artifacts(found.folder / "artifacts", longest=LONGEST_ARTIFACT)
+            .get(state.run.task)
+            .decode("utf-8", "replace")
+        )
         yield Standing(
             found,
             state,

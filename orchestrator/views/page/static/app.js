@@ -2,6 +2,7 @@
 
 import { fill, forgetColours, h } from "./dom.js";
 import { address, ask, Board, query, Refused, Stream } from "./data.js";
+import { isExported, recordedAt } from "./exported.js";
 import { ago } from "./figures.js";
 
 const VIEWS = [
@@ -12,7 +13,9 @@ const VIEWS = [
 const OTHERS = { node: "./node.js", overview: "./overview.js" };
 const [where, views, main, line] = ["where", "views", "main", "line"].map((id) => document.getElementById(id));
 
-let session = null, shown = null, turn = 0;
+let session = null, shown = null, turn = 0, control = null, failing = false;
+// One who was let in to act is told what each act has to show; for the others the page only shows.
+const acting = ask("me").then((it) => (it.acts ? it : null), () => null);
 
 // One campaign: what is known of it, and who wants to hear of changes.
 class Session {
@@ -25,7 +28,7 @@ class Session {
   async open() {
     const [summary, board] = await Promise.all([ask(address(this.id)), ask(`${address(this.id, "board")}${query({ run: this.asked })}`)]);
     this.take(summary, board);
-    this.stream = new Stream(this.id, board.seq, (kind, told) => this.hear(kind, told));
+    this.stream = new Stream(this.id, board.mark, (kind, told) => this.hear(kind, told));
     return this;
   }
 
@@ -68,18 +71,28 @@ class Session {
       this.again();
       return;
     }
-    if (kind === "failed") say(told.error, true);
+    if (kind === "failed") { failing = true; say(told.error, true); }
+    if (kind === "update") this.recovered();
     if (kind === "lost") say("the server does not answer; trying again", true);
     if (kind === "closed") say("not followed any more: the server refused or ended; load the page again", true);
     if (kind === "open") say("");
     shown?.update?.(kind, told);
+    control?.update(kind, told);
+    if (kind === "update") document.documentElement.dataset.seq = String(told.seq);
   }
 
   async again() {
     const [summary, board] = await Promise.all([ask(address(this.id)), ask(`${address(this.id, "board")}${query({ run: this.asked })}`)]);
     this.take(summary, board);
+    this.recovered();
     head();
     shown?.update?.("again");
+    control?.update("again");
+  }
+
+  recovered() {
+    if (failing) say("");
+    failing = false;
   }
 
   close() { this.stream?.close(); }
@@ -102,7 +115,7 @@ async function route() {
     }
     const code = VIEWS.find(([name]) => name === view)?.[2] || OTHERS[view];
     if (!code) throw new Refused("there is no such page");
-    const [module] = await Promise.all([import(code), campaign && !session ? begin(campaign, run, mine) : null]);
+    const [module, me] = await Promise.all([import(code), acting, campaign && !session ? begin(campaign, run, mine) : null]);
     if (mine !== turn) return;
     shown?.close?.();
     head();
@@ -110,7 +123,9 @@ async function route() {
     main.className = `view-${view || "campaign"}`;
     shown = await module.show({ session, words: words.slice(3), asked, say });
     if (mine !== turn) { shown?.close?.(); return; }
-    fill(main, shown.element);
+    control = me && campaign ? (await import("./control.js")).panel(me, session, view, words.slice(3)) : null;
+    if (mine !== turn) return;
+    fill(main, control?.element, shown.element);
     shown.shown?.();
     window.scrollTo(0, 0);
   } catch (error) {
@@ -167,7 +182,15 @@ function themed() {
 // The token has done its work: what stays in the address bar or in a picture of it opens nothing.
 if (location.search) history.replaceState(null, "", `${location.pathname}${location.hash}`);
 
+if (isExported) recordedAt().then((at) => say(`as it was on ${new Date(at * 1000).toISOString().slice(0, 16).replace("T", " at ")} UTC`));
 themed();
 addEventListener("hashchange", route);
+// What a view asks for while it is shown may be refused for a moment; that is told in one place, until it works again.
+addEventListener("unhandledrejection", (event) => {
+  if (!(event.reason instanceof Refused)) return;
+  event.preventDefault();
+  failing = true;
+  say(event.reason.message, true);
+});
 setInterval(() => { if (session) head(); }, 10000);
 route();

@@ -83,8 +83,6 @@ export class Attempts {
       });
     } else if (!column || down) found.reverse();
     this.order = found;
-    // What is at work may have more to say by now.
-    for (const place of this.texts.keys()) if (board.columns.ended[place] < 0) this.texts.delete(place);
     if (this.headed !== this.shows.length) this.drawHeads();
     fill(this.said, `${count(found.length)} of ${count(board.count)}${board.missing ? `; ${count(board.missing)} more are not shown` : ""}`);
     this.list.element.setAttribute("aria-rowcount", String(found.length + 1));
@@ -104,6 +102,11 @@ export class Attempts {
       cell("operator", board.operators[columns.operator[place]] || ""), board.models.length ? cell("model", board.models[columns.model[place]] || "") : null,
       cell("cost", columns.microdollars[place] ? dollars(columns.microdollars[place]) : ""), cell("took", duration(columns.milliseconds[place] / 1000)),
       cell("text", text ?? ""));
+  }
+
+  // Those of nodes that changed come with the change, so that many viewers ask for nothing.
+  take(words) {
+    for (const [place, text] of words) this.texts.set(place, text);
   }
 
   // Words are many and few are seen: those of the rows on the screen are asked for.

@@ -64,7 +64,9 @@ export async function show({ session }) {
   return {
     element,
     shown() { draw(); table.refresh(); },
-    update(kind) {
+    update(kind, told) {
+      if (kind === "update" && session.board.present) table.take(told.words);
+      if (kind === "again") table.texts.clear();
       if (kind === "theme") { drawLegend(); draw(); return; }
       if (kind !== "update" && kind !== "again") return;
       drawTiles();

@@ -1,13 +1,40 @@
 // What the server tells, and what is kept of it here: the columns of a run, and the stream that changes them.
 
+import { isExported, recorded } from "./exported.js";
+
 export class Refused extends Error {}
 
 export async function ask(path) {
+  if (isExported) return remembered(path);
   const answer = await fetch(`api/${path}`, { credentials: "same-origin" });
+  if (answer.ok && answer.headers.get("content-type") === "application/octet-stream") return unpacked(await answer.arrayBuffer());
   let told = null;
   try { told = await answer.json(); } catch { told = null; }
   if (!answer.ok) throw new Refused(told?.error || `the server answered ${answer.status}`);
   return told;
+}
+
+async function remembered(path) {
+  const told = await recorded(path);
+  if (!told || told.error) throw new Refused(told?.error || "this is not in the file; blastdoor serve shows it");
+  return told;
+}
+
+const KINDS = { b: Int8Array, h: Int16Array, i: Int32Array, d: Float64Array };
+
+// Columns of numbers as bytes, after what is told of them. They become plain lists, which can grow.
+function unpacked(buffer) {
+  const even = (size) => size + ((8 - (size % 8)) % 8), size = new DataView(buffer).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size))), columns = {};
+  let at = 8 + even(size);
+  for (const [name, kind, timed] of head.columns) {
+    const told = new KINDS[kind](buffer, at, head.count), values = Array.from(told);
+    at += even(told.byteLength);
+    if (timed) for (let row = 0, sum = 0; row < values.length; row += 1) { sum += values[row]; values[row] = sum / 10; }
+    else if (kind === "d") for (let row = 0; row < values.length; row += 1) if (Number.isNaN(values[row])) values[row] = null;
+    columns[name] = values;
+  }
+  return { ...head, columns };
 }
 
 export const address = (id, ...words) => ["campaign", id, ...words.map(encodeURIComponent)].join("/");
@@ -54,6 +81,7 @@ export class Board {
       this.champion = update.champion;
     }
     this.seq = update.seq;
+    this.mark = update.mark;
   }
 
   look(place) { return this.looks[this.columns.look[place]]; }
@@ -64,11 +92,12 @@ export class Board {
 // One stream for the campaign that is looked at; views listen to it.
 export class Stream {
   constructor(id, after, hear) {
+    if (isExported) return; // nothing will change
     this.source = new EventSource(`api/${id ? address(id, "updates") : "updates"}${query({ after })}`);
     for (const kind of ["update", "again", "live", "failed", "rows"])
       this.source.addEventListener(kind, (event) => hear(kind, JSON.parse(event.data)));
     this.source.addEventListener("open", () => hear("open"));
     this.source.addEventListener("error", () => hear(this.source.readyState === 2 ? "closed" : "lost"));
   }
-  close() { this.source.close(); }
+  close() { this.source?.close(); }
 }

@@ -4,7 +4,12 @@ import { address, ask, query } from "./data.js";
 import { card, fill, h, spaced } from "./dom.js";
 import { dollars, duration } from "./figures.js";
 import { bars, growing, parts } from "./charts.js";
-import { section } from "./sections.js";
+import { gauge, section } from "./sections.js";
+
+const TIME = "Of attempts that ended. queue: until the first trial, less the time in which models answered. provision: what a trial took beyond the time for which its chamber was held. run: that time. judge: judging, guards, and what lies between two trials.";
+
+// The reserve is what open attempts can still cost.
+const booked = ({ used, held, cap }) => h("p", {}, gauge(used, held, cap), " ", h("b", {}, dollars(used)), " booked, ", h("b", {}, dollars(held)), " reserved for open attempts", cap ? `, of ${dollars(cap)}` : ", no cap");
 
 export async function show({ session }) {
   const element = h("div", { class: "stack" });
@@ -17,10 +22,12 @@ export async function show({ session }) {
       return [...found].sort((a, b) => b[1] - a[1]).map(([name, value]) => ({ name, value, text: dollars(value) }));
     };
     const time = Object.entries(told.time).map(([name, value]) => ({ name, value, text: duration(value) }));
+    const paid = told.providers.map((it) => ({ name: it.provider, value: it.microdollars, text: dollars(it.microdollars) })).sort((a, b) => b.value - a.value);
     fill(element, h("div", { class: "masonry" },
-      card("Spent, attempt by attempt", growing({ label: "Dollars spent over attempts", values: spent, text: (micro) => dollars(micro), cap: summary.usd.cap })),
+      card("Spent, attempt by attempt", growing({ label: "Dollars spent over attempts", values: spent, text: (micro) => dollars(micro), cap: summary.usd.cap }), booked(summary.usd)),
       told.models.length ? card("Dollars by model", bars(sum((it) => it.model))) : null, told.models.length ? card("Dollars by role", bars(sum((it) => it.role))) : null,
-      time.some((it) => it.value > 0) ? card("Where the time of attempts went", parts(time), h("p", { class: "faint" }, "Of attempts that ended: until the first trial began (waiting, proposing, reviewing), in it, and from then on (judging, repeats, guards).")) : null,
+      paid.length ? card("Dollars by provider", bars(paid)) : null,
+      time.some((it) => it.value > 0) ? card("Where the time of attempts went", parts(time), h("p", { class: "faint" }, TIME)) : null,
       told.sections.map((it) => section(it, session))));
   };
   await load();

@@ -31,6 +31,7 @@ export class Scatter {
   set(board, mask) {
     this.board = board;
     this.mask = mask;
+    this.layered = "";
     this.draw();
   }
 
@@ -87,8 +88,13 @@ export class Scatter {
     context.rect(LEFT - 6, 0, right - LEFT + 12, height);
     context.clip();
     this.cohorts(context, bottom);
-    if (last - first > SIGNS) this.pixels(context, first, last, ratio, width, height);
-    else this.signs(context, first, last, low, high);
+    if (last - first > SIGNS) {
+      // Only the ring moves while somebody points: the dots stay as they are.
+      const layered = [from, to, low, high, ratio, width, height].join();
+      if (this.layered !== layered) this.pixels(first, last, ratio, width, height);
+      this.layered = layered;
+      context.drawImage(this.layer, 0, 0, width, height);
+    } else this.signs(context, first, last, low, high);
     this.stair(context, this.control(), colour("cyan"), [4, 4], 1.25);
     this.stair(context, this.board.steps, colour("green"), [], 2);
     if (this.at >= 0) this.ring(context, this.at);
@@ -141,7 +147,7 @@ export class Scatter {
     context.setLineDash([]);
   }
 
-  pixels(context, first, last, ratio, width, height) {
+  pixels(first, last, ratio, width, height) {
     const wide = Math.round(width * ratio), high = Math.round(height * ratio);
     if (!this.layer || this.layer.width !== wide || this.layer.height !== high) {
       this.layer = document.createElement("canvas");
@@ -166,7 +172,6 @@ export class Scatter {
       }
     }
     inner.putImageData(image, 0, 0);
-    context.drawImage(this.layer, 0, 0, width, height);
   }
 
   signs(context, first, last, low, high) {
@@ -276,8 +281,9 @@ export class Scatter {
     let at = this.at < 0 ? (by > 0 ? Math.ceil(from) - 1 : Math.floor(to) + 1) : this.at;
     do at += by; while (at >= 0 && at < this.board.count && !this.mask[at]);
     if (at < 0 || at >= this.board.count) return;
-    if (this.view && (at < from || at > to)) this.zoom([from + (at - this.at), to + (at - this.at)]);
-    this.paint();
+    const away = this.view && (at < from || at > to);
+    if (away) this.zoom([from + (at - this.at), to + (at - this.at)]);
+    if (away || !this.x) this.paint();
     this.tell(at);
   }
 

@@ -7,7 +7,7 @@ import { bytes } from "./figures.js";
 export class Text {
   constructor(session, { what, name, title, open }) {
     Object.assign(this, { session, what, name });
-    this.pre = h("pre", { class: "log", tabindex: "0", "aria-label": title });
+    this.pre = h("pre", { class: "log", tabindex: "0", role: "group", "aria-label": title });
     this.said = h("span", { class: "faint" });
     this.following = what === "live";
     this.foot = h("div", { class: "filters" });

@@ -65,7 +65,7 @@ export async function show({ session }) {
     made.append(own ? button(folded.has(row.place) ? "▸" : "▾", () => fold(row.place), { class: "fold", tabindex: "-1", "aria-label": `fold ${board.id(row.place)}` }) : h("span", { class: "fold" }), dot);
     for (const part of [h("a", { href: `${session.base}/node/${board.id(row.place)}`, tabindex: "-1" }, board.id(row.place)),
       row.place === board.champion ? h("b", { class: "s-green" }, "best") : null, h("b", {}, board.score[row.place] === null ? "" : score(board.score[row.place])),
-      ["control", "injected", "baseline", "minimised"].includes(role) ? h("span", { class: "s-cyan" }, role) : null, columns.island[row.place] ? h("span", { class: "tag" }, `island ${columns.island[row.place]}`) : null,
+      ["control", "injected", "baseline", "minimised"].includes(role) ? h("span", { class: "s-cyan" }, role) : null, board.combines && role === "search" ? h("span", { class: "tag" }, `combination of run ${board.combines}`) : null, columns.island[row.place] ? h("span", { class: "tag" }, `island ${columns.island[row.place]}`) : null,
       own && folded.has(row.place) ? h("span", { class: "tag" }, `${count(own)} folded`) : null, h("span", { class: "faint text" }, texts.get(row.place) || "")]) if (part) made.append(part);
     return made;
   }

@@ -14,15 +14,21 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.ledger import Entry, Ledger, canonical
+from orchestrator.views.page.columns import KIND, unpacked
+from orchestrator.views.page.entrance import Entrance
 from orchestrator.views.page.finding import find_campaigns
 from orchestrator.views.page.followed import Followed
 from orchestrator.views.page.guard import Guard
+from orchestrator.views.page.listening import Certificate, Listening
 from orchestrator.views.page.server import Server
 from tests.orchestrator.views.campaign.conftest import Stage
 
 TOKEN = "a token of a test"
+CONTROL = "a token that acts"
+PLACE = "the-place-of-a-test"
 PORT = 8420
 HOST = f"127.0.0.1:{PORT}"
+ORIGIN = f"http://{HOST}"
 
 
 @pytest.fixture(autouse=True)
@@ -60,16 +66,19 @@ class Answer:
     body: bytes
 
     def json(self) -> Any:
-        return json.loads(self.body)
+        return unpacked(self.body) if self.headers["content-type"] == KIND else json.loads(self.body)
 
 
 Headers = list[tuple[str, str]]
 App = Callable[..., Awaitable[None]]
 
 
-async def asked(app: App, target: str, *, method: str = "GET", headers: Headers | None = None) -> Answer:
-    """One request as uvicorn hands it on."""
+async def asked(
+    app: App, target: str, *, method: str = "GET", headers: Headers | None = None, body: bytes = b""
+) -> Answer:
+    """One request as uvicorn hands it on. What the page asks for is below its place."""
     path, _, query = target.partition("?")
+    path = f"/{PLACE}{path}" if path.startswith(("/api", "/static")) else path
     given = [("host", HOST)] if headers is None else headers
     scope = {
         "type": "http",
@@ -89,7 +98,7 @@ async def asked(app: App, target: str, *, method: str = "GET", headers: Headers 
     async def receive() -> dict[str, Any]:
         if sent:
             await asyncio.sleep(3600)
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
@@ -100,22 +109,24 @@ async def asked(app: App, target: str, *, method: str = "GET", headers: Headers 
     return Answer(start["status"], found, b"".join(it.get("body", b"") for it in sent[1:]))
 
 
-async def cookie_of(app: App) -> Headers:
+async def cookie_of(app: App, token: str = TOKEN) -> Headers:
     """What a browser sends after it opened the address with the token."""
-    answer = await asked(app, f"/?token={quote(TOKEN)}")
-    assert answer.status == 200
+    answer = await asked(app, f"/?token={quote(token)}")
+    assert (answer.status, answer.headers["location"]) == (303, f"/{PLACE}/")
     return [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])]
 
 
 class Site:
     """A server without a network, and one who is let in."""
 
-    def __init__(self, *folders: Path, most_viewers: int | None = None) -> None:
-        self.server = Server(folders, None, most_viewers)
-        self.app = Guard(self.server, TOKEN, PORT)
+    def __init__(self, *folders: Path, most_viewers: int | None = None, control: bool = False) -> None:
+        self.server = Server(folders, None, most_viewers, control=control)
+        self.entrance = Entrance(TOKEN, CONTROL if control else "", PLACE)
+        self.app = Guard(self.server, self.entrance, PORT)
+        self._token = CONTROL if control else TOKEN
 
     async def __aenter__(self) -> "Site":
-        self.headers = await cookie_of(self.app)
+        self.headers = await cookie_of(self.app, self._token)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -132,24 +143,24 @@ class Site:
 
 
 class Served:
-    """A real server on a port of its own, in a thread."""
+    """A real server on a port of its own, in a thread. Its address takes a token, and leads on to its place."""
 
-    def __init__(self, *folders: Path) -> None:
+    def __init__(self, *folders: Path, control: bool = False, certificate: Certificate | None = None) -> None:
         from orchestrator.views.page.running import serving
 
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self.address = f"http://127.0.0.1:{self.port}/"
+        self._listening = Listening(socket.create_server(("127.0.0.1", 0)), certificate=certificate)
+        self.entrance = Entrance(TOKEN, CONTROL if control else "", PLACE)
+        self.port, self.address = self._listening.port, self._listening.address
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(serving, folders)))
         self._thread.start()
         self._ready.wait(60)
 
     async def _serve(self, serving: Callable[..., Any], folders: tuple[Path, ...]) -> None:
-        self._running = serving(folders, None, self._listening, TOKEN)
+        self._running = serving(folders, None, self._listening, self.entrance)
         self._running.capture_signals = _no_signals
         self._ready.set()
-        await self._running.serve(sockets=[self._listening])
+        await self._running.serve(sockets=[self._listening.socket])
 
     def close(self) -> None:
         self._running.should_exit = True
@@ -167,8 +178,8 @@ def _no_signals() -> Any:
 def served(tmp_path: Path) -> Iterator[Callable[..., Served]]:
     made: list[Served] = []
 
-    def start(*folders: Path) -> Served:
-        made.append(Served(*(folders or (tmp_path,))))
+    def start(*folders: Path, **given: Any) -> Served:
+        made.append(Served(*(folders or (tmp_path,)), **given))
         return made[-1]
 
     yield start

@@ -1,15 +1,20 @@
-"""A campaign that asked models, whose words are as bad as words can be."""
+"""Campaigns whose words are as bad as words can be: one that asked models, two that are compared."""
 
 import random
+import shutil
 from pathlib import Path
 
 from orchestrator.change import Tree
 from orchestrator.domain import events as e
+from orchestrator.domain.ab import Scale
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.metric import Goal
 from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
 from orchestrator.domain.proposal import Value
 from orchestrator.domain.records import Role, Spent
+from orchestrator.wiring.ab import SIDES, Asked, Ended, write_asked
 from tests.orchestrator.views.campaign.builder import Story
+from tests.orchestrator.views.campaign.conftest import Stage
 
 EVIL = '<img src=x onerror="window.evil=1"><script>window.evil=1</script>'
 _LOG = f"epoch 1\n\x1b[31mred\x1b[0m\n\u202eturned\n{EVIL}\n"
@@ -75,3 +80,32 @@ def _proposed(story: Story, parent: str, role: Role, number: int, params: dict[s
     files = {"solve.py": code, f"{EVIL.replace('/', '')}.py": f"x = {number}\n"}
     story._promote(node, 1, Tree({**story.trees[parent], **Tree.of(files)}), parent)
     return node
+
+
+def comparison(task: Path) -> Path:
+    """One pair that is complete and one that is not begun, where `blastdoor ab` keeps them."""
+    place = task / ".blastdoor" / "ab"
+    for name, best in (("01a", 2.0), ("01b", 3.0)):
+        made = Stage(task.parent / f"{task.name} {name}")
+        made.story.open().baseline(1.0)
+        made.story.attempt("1", best, kept=True, description=EVIL)
+        made.story.attempt("1", 0.5)
+        made.write()
+        place.mkdir(parents=True, exist_ok=True)
+        made.campaign.rename(place / name)
+        shutil.rmtree(made.folder)
+    ended = {name: Ended(why="2 of 2 attempts are used") for name in ("01a", "01b")}
+    asked = Asked(
+        task=EVIL,
+        options={},
+        sides={"a": {"proposer": "grid"}, "b": {"proposer": EVIL}},
+        seeds=(0, 1),
+        target=None,
+        scale=Scale("score", Goal.HIGHER),
+        values={side: {"attempts": 2} for side in SIDES},
+        digests={},
+        first=("a", "b"),
+        ended=ended,
+    )
+    write_asked(place, asked)
+    return place

@@ -1,108 +1,56 @@
 """The page in a real browser: each view, live, by keyboard, small and large, light and dark, with hostile text."""
 
+import base64
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from distribution import program, require
+from orchestrator.views.page.followed import Followed
 from tests.orchestrator.views.campaign.builder import campaign
 from tests.orchestrator.views.campaign.conftest import Stage
+from tests.orchestrator.views.page.browsing import NARROW, VIEWS, WALL, Seen, browser, look
 from tests.orchestrator.views.page.conftest import TOKEN, Served, grow
 from tests.orchestrator.views.page.stories import EVIL, proposed_by_models
 
-HANG_MS = 120_000
-PICTURE = Path(__file__).parents[4] / "docs" / "page.png"
-VIEWS = (
-    "",
-    "tree",
-    "node/1.1",
-    "compare?nodes=1,1.1,1.2",
-    "parameters",
-    "money",
-    "agents",
-    "credit",
-    "trust",
-    "report",
-)
-_WIDE, _NARROW, _WALL = (1280, 800), (360, 740), (2560, 1440)
+DOCS = Path(__file__).parents[4] / "docs"
+__all__ = ["browser", "look"]  # fixtures
+
+
+class Shown:
+    """A campaign that nothing happens in, and a server that shows it to every test that only looks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stage = stage_of(folder)
+        self.served = Served(folder)
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Debian's own, installed where it is missing; nothing is downloaded by the library that drives it."""
-    require("chromium", log=tmp_path_factory.mktemp("browser") / "apt.log")
-    expect.set_options(timeout=HANG_MS)
-    with sync_playwright() as driver:
-        # A container has no user namespaces to spare: the pages are ours, and nothing else is opened.
-        made = driver.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox", "--disable-gpu"])
-        yield made
-        made.close()
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    made = Shown(tmp_path_factory.mktemp("shown") / "task")
+    yield made
+    made.served.close()
 
 
-class Seen:
-    """One browser of its own, let in; `faults` is all that went wrong in it, and all that it asked of others."""
-
-    def __init__(self, context: BrowserContext, served: Served) -> None:
-        self.faults: list[str] = []
-        self.address = served.address
-        self.page = context.new_page()
-        self.page.set_default_timeout(HANG_MS)
-        self.page.on("console", lambda it: self.faults.append(it.text) if it.type in ("error", "warning") else None)
-        self.page.on("pageerror", lambda it: self.faults.append(str(it)))
-        self.page.on("dialog", self._alerted)
-        self.page.on("request", self._requested)
-        self.page.goto(f"{served.address}?token={TOKEN}")
-        self.page.wait_for_selector("main > *")
-        self.id = self.page.evaluate("() => fetch('api/campaigns').then((it) => it.json())")[0]["id"]
-
-    def _alerted(self, dialog: Dialog) -> None:
-        self.faults.append(f"dialog {dialog.message}")
-        dialog.dismiss()
-
-    def _requested(self, request: Any) -> None:
-        if not request.url.startswith(self.address):
-            self.faults.append(f"asked {request.url}")
-
-    def go(self, view: str) -> Page:
-        before = self.page.evaluate("() => document.documentElement.dataset.ready")
-        self.page.evaluate("(it) => { location.hash = it; }", f"/c/{self.id}/{view}")
-        self.page.wait_for_function("(it) => document.documentElement.dataset.ready !== it", arg=before)
-        return self.page
-
-
-@pytest.fixture
-def look(browser: Browser) -> Iterator[Callable[..., Seen]]:
-    opened: list[tuple[BrowserContext, Seen]] = []
-
-    def open_one(served: Served, size: tuple[int, int] = _WIDE, scheme: Any = "light") -> Seen:
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
-        opened.append((context, Seen(context, served)))
-        return opened[-1][1]
-
-    yield open_one
-    for context, seen in opened:
-        context.close()
-        assert seen.faults == []
-
-
-@pytest.fixture
-def hostile(tmp_path: Path) -> Stage:
+def stage_of(folder: Path) -> Stage:
     """Attempts of two models and of each fate; their words are markup and scripts, escapes and turned writing."""
-    made = Stage(tmp_path / "task")
+    made = Stage(folder)
     made.story = proposed_by_models(made.folder)
     made.write()
     return made
 
 
-def test_each_view_shows_and_nothing_acts(
-    hostile: Stage, served: Callable[..., Served], look: Callable[..., Seen]
-) -> None:
+@pytest.fixture
+def hostile(tmp_path: Path) -> Stage:
+    return stage_of(tmp_path / "task")
+
+
+def test_each_view_shows_and_nothing_acts(shown: Shown, look: Callable[..., Seen]) -> None:
     """Stored scripts, in descriptions, file names, differences, logs and answers, are text; no view makes an error."""
-    seen = look(served())
+    seen = look(shown.served)
     assert "token" not in seen.page.url
     for view in VIEWS:
         page = seen.go(view)
@@ -122,12 +70,10 @@ def test_each_view_shows_and_nothing_acts(
     expect(page.locator(".log").first).to_contain_text("\\u202e")
 
 
-def test_small_and_large_light_and_dark(
-    hostile: Stage, served: Callable[..., Served], look: Callable[..., Seen], tmp_path: Path
-) -> None:
+def test_small_and_large_light_and_dark(shown: Shown, look: Callable[..., Seen], tmp_path: Path) -> None:
     """No view is wider than its screen; what is read stands out from what is behind it."""
-    started = served()
-    for size, scheme in ((_NARROW, "light"), (_WALL, "dark")):
+    started = shown.served
+    for size, scheme in ((NARROW, "light"), (WALL, "dark")):
         seen = look(started, size, scheme)
         for view in VIEWS:
             page = seen.go(view)
@@ -174,6 +120,34 @@ def test_it_follows_a_campaign_at_work(
     expect(page.locator(".overview .pill")).to_have_text("died")
 
 
+def test_a_fault_that_is_over_is_not_told_any_more(
+    hostile: Stage, served: Callable[..., Served], look: Callable[..., Seen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger that could not be read for a while: the line goes when it can, and what happened meanwhile is shown."""
+    poll, broken = Followed.poll, [False]
+
+    def polled(it: Followed) -> dict[str, Any] | None:
+        if broken[0]:
+            raise ValueError("a row of a later version")
+        return poll(it)
+
+    monkeypatch.setattr(Followed, "poll", polled)
+    monkeypatch.setattr("orchestrator.views.page.streams._AGAIN_S", (0.05,))
+    seen = look(served())
+    page = seen.go("")
+    written = len(hostile.story.events)
+    hostile.story.attempt("1.1", 77.25, kept=True)
+    broken[0] = True
+    grow(hostile, written)
+    expect(page.locator("#line.bad")).to_have_text("a row of a later version")
+    broken[0] = False
+    expect(page.locator(".tile-value").first).to_contain_text("77.25")
+    expect(page.locator("#line")).to_have_text("")
+    # The browser itself notes each answer that is a refusal.
+    assert [it for it in seen.faults if "503" not in it] == []
+    seen.faults.clear()
+
+
 def test_a_log_is_followed_while_it_grows(
     hostile: Stage, served: Callable[..., Served], look: Callable[..., Seen]
 ) -> None:
@@ -189,21 +163,21 @@ def test_a_log_is_followed_while_it_grows(
     expect(page.locator(".log", has_text="second")).to_contain_text(EVIL)
 
 
-def test_the_keyboard_is_enough(hostile: Stage, served: Callable[..., Served], look: Callable[..., Seen]) -> None:
+def test_the_keyboard_is_enough(shown: Shown, look: Callable[..., Seen]) -> None:
     """Sort, filter, move and open in the table; walk the plot and the tree; go back."""
-    seen = look(served())
+    seen = look(shown.served)
     page = seen.go("")
     page.keyboard.press("/")
     page.keyboard.type("case hex")
-    expect(page.locator(".attempts [role=status]")).not_to_contain_text(f"{len(hostile.story.state.nodes)} of")
+    expect(page.locator(".attempts [role=status]")).not_to_contain_text(f"{len(shown.stage.story.state.nodes)} of")
     page.keyboard.press("Control+a")
     page.keyboard.press("Delete")
-    expect(page.locator(".attempts [role=status]")).to_contain_text(f"{len(hostile.story.state.nodes)} of")
+    expect(page.locator(".attempts [role=status]")).to_contain_text(f"{len(shown.stage.story.state.nodes)} of")
     page.click("text=best first")
     page.focus(".attempts .list")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    scored = [node for node in hostile.story.state.nodes.values() if node.verdict]
+    scored = [node for node in shown.stage.story.state.nodes.values() if node.verdict]
     best = max(scored, key=lambda node: node.verdict.metrics["score"] if node.verdict else 0.0)
     expect(page.locator("h1")).to_contain_text(f"Node {best.id} ")
     page.go_back()
@@ -216,7 +190,7 @@ def test_the_keyboard_is_enough(hostile: Stage, served: Callable[..., Served], l
     page.keyboard.press("0")
     expect(page.locator("text=show all")).to_be_hidden()
     page.click(".legend button:has-text('kept')")
-    kept = sum(node.kept or not node.parent for node in hostile.story.state.nodes.values())
+    kept = sum(node.kept or not node.parent for node in shown.stage.story.state.nodes.values())
     expect(page.locator(".attempts [role=status]")).to_contain_text(f"{kept} of")
     page = seen.go("tree")
     page.focus(".tree")
@@ -228,10 +202,8 @@ def test_the_keyboard_is_enough(hostile: Stage, served: Callable[..., Served], l
     expect(page.locator(".leaf")).to_have_count(rows)
 
 
-def test_a_brush_zooms_and_a_dot_opens(
-    hostile: Stage, served: Callable[..., Served], look: Callable[..., Seen]
-) -> None:
-    page = look(served()).go("")
+def test_a_brush_zooms_and_a_dot_opens(shown: Shown, look: Callable[..., Seen]) -> None:
+    page = look(shown.served).go("")
     box = page.locator(".plot").bounding_box()
     assert box
     page.mouse.move(box["x"] + 200, box["y"] + 100)
@@ -266,24 +238,58 @@ def _dots(page: Page) -> tuple[float, float]:
     raise AssertionError("no dot was found")
 
 
-def test_the_picture_of_the_docs(tmp_path: Path, served: Callable[..., Served], look: Callable[..., Seen]) -> None:
-    """PICTURE=write makes it again; it is of a campaign that anybody can make, on a screen of the usual size."""
+# Of these views, in these files.
+PICTURES = {"": "page.png", "node": "page-node.png", "tree": "page-tree.png"}
+_MOST_BYTES = 150_000
+# The share of tiles of two pictures that differ much: letters of another font move little, a card that is gone does.
+_DIFFER = """
+async (pictures) => {
+  const drawn = await Promise.all(pictures.map(async (data) => {
+    const image = await createImageBitmap(new Blob([Uint8Array.from(atob(data), (it) => it.charCodeAt(0))]));
+    const made = new OffscreenCanvas(80, 50), context = made.getContext("2d");
+    context.imageSmoothingQuality = "high";
+    context.drawImage(image, 0, 0, 80, 50);
+    return [image.width, image.height, context.getImageData(0, 0, 80, 50).data];
+  }));
+  const [[w, h, a], [v, g, b]] = drawn;
+  if (w !== v || h !== g) return 1;
+  let other = 0;
+  for (let at = 0; at < a.length; at += 4) {
+    const far = [0, 1, 2].reduce((sum, part) => sum + Math.abs(a[at + part] - b[at + part]), 0);
+    if (far > 90) other += 1;
+  }
+  return other / (a.length / 4);
+}
+"""
+
+
+def test_the_pictures_of_the_docs(tmp_path: Path, served: Callable[..., Served], look: Callable[..., Seen]) -> None:
+    """They show what the page shows today; PICTURE=write makes them again, of a campaign that anybody can make."""
     made = Stage(tmp_path / "task")
     made.story = campaign(120, folder=made.folder)
+    best = made.story.state.champion()
+    assert best
+    made.story.attempt(best.id, None, description="the outer ring first")
     made.write()
-    page = look(served()).go("")
-    page.wait_for_selector(".side .card:has-text('Winner')")
-    picture = page.screenshot()
-    if os.environ.get("PICTURE") == "write":
-        PICTURE.write_bytes(picture)
-    assert PICTURE.read_bytes()[:24] == picture[:24], "not of this size; PICTURE=write makes it again"
+    with made.lock():  # it is at work, and the browser's clock stands at its last event
+        seen = look(served(), (1120, 700))
+        seen.page.clock.set_fixed_time(made.story.events[-1][0])
+        for view, name in PICTURES.items():
+            page = seen.go(f"node/{best.id}" if view == "node" else view)
+            page.wait_for_selector({"": ".side .card:has-text('Winner')", "tree": ".tree .on-path"}.get(view, ".d-new"))
+            page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert page.inner_text("#where .pill") == "running"
+            picture = page.screenshot()
+            assert len(picture) < _MOST_BYTES
+            if os.environ.get("PICTURE") == "write":
+                (DOCS / name).write_bytes(picture)
+            both = [base64.b64encode(it).decode() for it in (picture, (DOCS / name).read_bytes())]
+            assert page.evaluate(_DIFFER, both) < 0.04, f"{name} shows something else; PICTURE=write makes it again"
 
 
-def test_nobody_is_shown_anything_without_the_token(
-    hostile: Stage, served: Callable[..., Served], browser: Browser
-) -> None:
+def test_nobody_is_shown_anything_without_the_token(shown: Shown, browser: Browser) -> None:
     """Another page on this machine can neither read it, nor frame it, nor ask it for anything."""
-    started = served()
+    started = shown.served
     context = browser.new_context()
     page = context.new_page()
     answer = page.goto(started.address)

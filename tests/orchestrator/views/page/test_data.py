@@ -1,8 +1,10 @@
 """What the page is told: boards, updates, views, texts; and that it is what commands say."""
 
+import gzip
 import math
 import os
 import random
+from array import array
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from orchestrator.views.campaign.sections import Place, sections
 from orchestrator.views.page import board as boards
 from orchestrator.views.page import pages, texts
 from orchestrator.views.page.board import COLUMNS
+from orchestrator.views.page.columns import packed, unpacked
 from orchestrator.views.page.finding import find_campaigns
 from orchestrator.views.page.followed import Followed, NotThere
 from orchestrator.views.page.importance import importance
@@ -57,6 +60,24 @@ def test_a_board_has_what_a_chart_has(tmp_path: Path) -> None:
     assert names[told["champion"]] == champion.id
 
 
+def test_columns_are_the_same_in_bytes(tmp_path: Path) -> None:
+    """What a browser unpacks is what the board has: scores to the last bit, times, and what is missing."""
+    made = long_stage(tmp_path / "task")
+    made.story.attempt("1", 1 / 3)
+    it = followed(made)
+    told = unpacked(gzip.decompress(it.packed_board(it.reading.state.run)))
+    whole = it.board.whole()
+    assert told["columns"] == whole["columns"]
+    assert {**told, "columns": 0} == {**whole, "columns": 0, "seq": it.seq, "mark": it.mark, "present": True}
+
+
+@pytest.mark.parametrize("most", [0, 127, 128, 40_000, 2**31, 2**52])
+def test_a_column_takes_what_its_numbers_need(most: int) -> None:
+    values, times = [-1, 0, most], [0.0, -1.0, most / 10]
+    data = packed({"count": 3}, {"n": (array("q", values), False), "t": (array("d", times), True)})
+    assert unpacked(data)["columns"] == {"n": values, "t": times}
+
+
 def names_of(told: dict) -> list[str]:  # type: ignore[type-arg]  # as JSON
     """As the page makes them, of parents and numbers."""
     names: list[str] = []
@@ -70,6 +91,7 @@ def test_updates_add_up_to_the_board(tmp_path: Path) -> None:
     made = long_stage(tmp_path / "task", 12)
     it = followed(made)
     mine = it.board.whole()
+    words: dict[int, str] = {}
     draw = random.Random(4)
     for _ in range(6):
         written = len(made.story.events)
@@ -79,6 +101,7 @@ def test_updates_add_up_to_the_board(tmp_path: Path) -> None:
         grow(made, written)
         update = it.poll()
         assert update
+        words |= dict(update["words"])
         for name, more in update["names"].items():
             mine[name] = [*mine[name], *more][: len(it.board.lists()[name])]
         columns = list(mine["columns"].values())
@@ -89,6 +112,9 @@ def test_updates_add_up_to_the_board(tmp_path: Path) -> None:
     late = followed_again(made)
     theirs = late.board.whole()
     assert mine["columns"] == theirs["columns"]
+    assert len(words) == 18
+    told = {late.board.place_of(name): row for name, row in pages.rows(late, late.board.names()).items()}
+    assert words == {place: told[place]["description"] or told[place]["why"] for place in words}
     assert (mine["steps"], mine["champion"]) == (theirs["steps"], theirs["champion"])
     assert it.poll() is None
     assert it.summary() | {"last": ""} == late.summary() | {"last": ""}
@@ -150,7 +176,7 @@ def test_a_new_run_starts_again(stage: Stage) -> None:
     stage.story.open(2)
     stage.story.baseline(7.0, run=2)
     grow(stage, written)
-    assert it.poll() == {"seq": it.seq, "again": True}
+    assert it.poll() == it.start_again()
     assert it.board.whole()["run"] == 2
     assert names_of(it.board_of(it.run_numbered(1)).whole())[:2] == ["1", "1.1"]
     with pytest.raises(NotThere):
@@ -308,7 +334,7 @@ def test_parameters_leave_out_what_has_no_score(stage: Stage) -> None:
 
 
 def test_what_takes_long_is_made_seldom() -> None:
-    """While nothing came it is not made again; else no sooner than fifty times what it took."""
+    """While nothing came it is not made again; else no sooner than a hundred times what it took."""
     now = [0.0]
     sparing = Sparing(lambda: now[0])
     made: list[float] = []
@@ -328,13 +354,6 @@ def test_what_takes_long_is_made_seldom() -> None:
     assert ask(3) == 2
     now[0] += LEAST_S + REST * 2.0
     assert ask(3) == 2
-
-
-def test_time_is_told_from_the_ledger(stage: Stage) -> None:
-    """Seconds apart in the story: opening, proposing, promoting before a trial; then the trial; then the judge."""
-    it = followed(stage)
-    told = pages.time_spent(it.reading.state, it.reading.state.run)
-    assert all(seconds > 0 for seconds in told.values())
 
 
 def test_findings_name_what_cannot_be_believed(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from urllib.parse import quote
 import pytest
 from starlette.types import Receive, Scope, Send
 
+from orchestrator.views.page.entrance import CODE_S, MOST_SESSIONS, Entrance
 from orchestrator.views.page.guard import HEADERS, Guard
-from tests.orchestrator.views.page.conftest import HOST, PORT, TOKEN, Headers, asked, cookie_of
+from tests.orchestrator.views.page.conftest import HOST, PLACE, PORT, TOKEN, Headers, asked, cookie_of
 
 
 async def inner(scope: Scope, receive: Receive, send: Send) -> None:
@@ -15,19 +16,37 @@ async def inner(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"in"})
 
 
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def app() -> Guard:
-    return Guard(inner, TOKEN, PORT)
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def entrance(clock: Clock) -> Entrance:
+    return Entrance(TOKEN, place=PLACE, clock=clock)
+
+
+@pytest.fixture
+def app(entrance: Entrance) -> Guard:
+    return Guard(inner, entrance, PORT)
 
 
 async def test_the_token_opens_and_a_cookie_keeps_open(app: Guard) -> None:
     """The cookie is no token, is kept from scripts, and is never sent from another site."""
     answer = await asked(app, f"/?token={quote(TOKEN)}")
     cookie = answer.headers["set-cookie"]
-    assert answer.status == 200
+    assert answer.status == 303
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
     assert f"blastdoor_{PORT}=" in cookie
+    assert f"; Path=/{PLACE}/" in cookie
     assert TOKEN not in cookie
     assert (await asked(app, "/api/campaigns", headers=await cookie_of(app))).body == b"in"
 
@@ -41,6 +60,12 @@ async def test_the_token_opens_and_a_cookie_keeps_open(app: Guard) -> None:
         f"/?token={quote(TOKEN)}&token={quote(TOKEN)}",
         f"/api/campaigns?token={quote(TOKEN)}",
         f"/?{'a&' * 30}token={quote(TOKEN)}",
+        "/?code=",
+        f"/?code={quote(TOKEN)}",
+        "/another-place/",
+        "/another-place/api/campaigns",
+        "//api/campaigns",
+        f"//{PLACE}/",
     ],
 )
 async def test_nobody_gets_in_without(app: Guard, target: str) -> None:
@@ -105,3 +130,60 @@ async def test_a_cookie_of_another_is_none(app: Guard, value: str) -> None:
 async def test_a_long_address_is_refused(app: Guard) -> None:
     cookie = await cookie_of(app)
     assert (await asked(app, f"/api/campaigns?{'a' * 9000}", headers=cookie)).status == 414
+
+
+async def test_the_cookie_is_for_one_place(app: Guard) -> None:
+    """A browser sends it to every server of this host, but only below a path that no other server knows; the frame of
+    the page has nothing in it, and needs no more than the place.
+    """
+    cookie = await cookie_of(app)
+    assert (await asked(app, f"/{PLACE}/", headers=[("host", HOST)])).body == b"in"
+    assert (await asked(app, "/another/api/campaigns", headers=cookie)).status == 401
+    assert (await asked(app, "/", headers=cookie)).status == 401
+    assert (await asked(app, "/api/campaigns")).status == 401
+    assert len(Entrance(TOKEN).place) >= 24
+    assert Entrance(TOKEN).place != Entrance(TOKEN).place
+
+
+async def test_a_code_opens_once(app: Guard, entrance: Entrance) -> None:
+    """It is in a browser's command line: shown twice, nobody knows who was first, so both are put out. The token still
+    opens.
+    """
+    code = entrance.code()
+    answer = await asked(app, f"/?code={code}")
+    assert answer.status == 303
+    headers = [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])]
+    assert (await asked(app, "/api/campaigns", headers=headers)).status == 200
+    assert (await asked(app, f"/?code={code}")).status == 401
+    assert (await asked(app, "/api/campaigns", headers=headers)).status == 401
+    assert (await asked(app, "/api/campaigns", headers=await cookie_of(app))).status == 200
+
+
+async def test_a_code_grows_old(app: Guard, entrance: Entrance, clock: Clock) -> None:
+    """Later it neither opens, nor puts out the one that it let in."""
+    late, code = entrance.code(), ""
+    clock.now += CODE_S + 1
+    assert (await asked(app, f"/?code={late}")).status == 401
+    code = entrance.code()
+    answer = await asked(app, f"/?code={code}")
+    headers = [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])]
+    clock.now += CODE_S + 1
+    assert (await asked(app, f"/?code={code}")).status == 401
+    assert (await asked(app, "/api/campaigns", headers=headers)).status == 200
+
+
+async def test_sessions_are_bounded(app: Guard, entrance: Entrance) -> None:
+    """One who has the token cannot fill the memory with them; the one that was used last stays."""
+    first, used = await cookie_of(app), await cookie_of(app)
+    for _ in range(MOST_SESSIONS):
+        await cookie_of(app)
+        assert (await asked(app, "/api/campaigns", headers=used)).status == 200
+    assert (await asked(app, "/api/campaigns", headers=first)).status == 401
+
+
+async def test_tls_makes_the_cookie_secure(entrance: Entrance) -> None:
+    app = Guard(inner, entrance, 443, ["page.example"], "https")
+    for host in ("page.example", "page.example:443"):
+        answer = await asked(app, f"/?token={quote(TOKEN)}", headers=[("host", host)])
+        assert answer.headers["set-cookie"].endswith("; Secure")
+    assert (await asked(app, f"/?token={quote(TOKEN)}", headers=[("host", "127.0.0.1:443")])).status == 421

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shutil
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,13 @@ import pytest
 
 from orchestrator.ledger.lock import CampaignLock
 from orchestrator.settings import Settings
-from orchestrator.views.page.finding import Found
+from orchestrator.views.page.finding import Found, find_campaigns
 from orchestrator.views.page.followed import Followed
 from orchestrator.views.page.streams import Audience, TooMany, Viewer, written
 from orchestrator.views.page.summary import Standing, read_standing
 from orchestrator.views.page.waking import Notices
 from tests.orchestrator.views.campaign.conftest import Stage, stage
-from tests.orchestrator.views.page.conftest import Site, asked, grow
+from tests.orchestrator.views.page.conftest import HOST, PLACE, Site, asked, grow
 
 __all__ = ["stage"]  # a fixture, of commands
 
@@ -47,6 +48,14 @@ async def test_everything_that_the_page_asks_for_is_answered(stage: Stage) -> No
         assert (await site.campaign("/search?text=ROWS"))["places"] == [1]
 
 
+async def test_a_server_that_has_just_begun_answers_several_at_once(stage: Stage) -> None:
+    """A page asks for two things at once. The second is not told that there is no campaign while the first searches."""
+    stage.write()
+    (name,) = find_campaigns([stage.folder])
+    async with Site(stage.folder) as site:
+        await asyncio.gather(*(site.get(f"/api/campaign/{name}{target}") for target in ("", "/board")))
+
+
 @pytest.mark.parametrize(
     "target",
     [
@@ -67,7 +76,6 @@ async def test_everything_that_the_page_asks_for_is_answered(stage: Stage) -> No
         "/text?what=draft&name=1.1%231",
         "/view/nothing",
         "/view/__class__",
-        "/updates?after=-5",
         "/nothing",
     ],
 )
@@ -136,7 +144,7 @@ class Stream:
         scope = {
             "type": "http",
             "method": "GET",
-            "path": path,
+            "path": f"/{PLACE}{path}",
             "raw_path": path.encode(),
             "query_string": query.encode(),
         }
@@ -176,7 +184,7 @@ async def test_an_update_comes_by_itself(stage: Stage) -> None:
     async with Site(stage.folder) as site:
         (row,) = await site.get("/api/campaigns")
         address = f"/api/campaign/{row['id']}/updates"
-        before = (await site.campaign("/board"))["seq"]
+        before = (await site.campaign("/board"))["mark"]
         one, two = Stream(site, f"{address}?after={before}"), Stream(site, f"{address}?after={before}")
         overview = Stream(site, "/api/updates")
         await overview.next("rows")
@@ -189,10 +197,30 @@ async def test_an_update_comes_by_itself(stage: Stage) -> None:
         assert '"best":{"value":3.0' in await overview.next("rows")
         late = Stream(site, f"{address}?after={before}")
         assert '"champion":' in await late.next("update")
-        lost = Stream(site, f"{address}?after=1")
+        lost = Stream(site, f"{address}?after=-5")
         await lost.next("again")
         for stream in (one, two, overview, late, lost):
             await stream.leave()
+
+
+async def test_one_that_is_begun_again_in_its_place_is_followed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel tells of a folder, not of its name: another one there is watched again."""
+    monkeypatch.setattr("orchestrator.views.page.overview._GAP_S", 0.01)
+    monkeypatch.setattr("orchestrator.views.page.overview._LOOK_AGAIN_S", 0.05)
+    stage.write()
+    old = stage.campaign.with_name("old")
+    async with Site(stage.folder) as site:
+        overview = Stream(site, "/api/updates")
+        await overview.next("rows")
+        shutil.copytree(stage.campaign, old)
+        shutil.rmtree(stage.campaign)
+        old.rename(stage.campaign)
+        await asyncio.sleep(0.5)
+        written_before = len(stage.story.events)
+        stage.story.attempt("1.1", 3.0, kept=True)
+        grow(stage, written_before)
+        assert '"best":{"value":3.0' in await overview.next("rows")
+        await overview.leave()
 
 
 async def test_a_campaign_in_which_nothing_happens_is_read_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +265,7 @@ async def test_one_that_cannot_be_read_for_a_while_is_followed_again(
     monkeypatch.setattr(Followed, "poll", polled)
     monkeypatch.setattr("orchestrator.views.page.streams._AGAIN_S", (0.01,))
     async with Site(stage.folder) as site:
-        before = (await site.campaign("/board"))["seq"]
+        before = (await site.campaign("/board"))["mark"]
         (row,) = await site.get("/api/campaigns")
         stream = Stream(site, f"/api/campaign/{row['id']}/updates?after={before}")
         broken[0] = True
@@ -249,7 +277,7 @@ async def test_one_that_cannot_be_read_for_a_while_is_followed_again(
         grow(stage, written_before)
         broken[0] = False
         await stream.next("again")
-        assert (await site.campaign("/board"))["seq"] > before
+        assert (await site.campaign("/board"))["seq"] > int(before.partition("-")[0])
         await stream.leave()
 
 
@@ -304,7 +332,7 @@ def test_an_audience_has_an_end() -> None:
 
 def test_no_text_ends_a_message() -> None:
     """Lines of others, their ends and their direction stay inside one line of ASCII."""
-    message = written("update", {"text": "a\n\nevent: again\r\ndata: x\u2028\u202e"}, 7)
+    message = written("update", {"text": "a\n\nevent: again\r\ndata: x\u2028\u202e"}, "7-a")
     assert message.count(b"\n") == 4
     assert message.isascii()
 
@@ -321,3 +349,46 @@ async def test_the_kernel_tells_of_writes(tmp_path: Path) -> None:
         assert await heard.get() == "file"
     end()
     notices.close()
+
+
+async def test_live_news_go_on_after_a_fault(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever one look at the logs fails with: the viewer is told, and the next look is made."""
+    stage.write()
+    (stage.campaign / "live").mkdir()
+    faults: list[Exception] = [KeyError("a node"), OSError("a disk")]
+    live = Followed.live
+
+    def failing(it: Followed) -> dict[str, Any]:
+        if faults:
+            raise faults.pop()
+        return live(it)
+
+    monkeypatch.setattr(Followed, "live", failing)
+    monkeypatch.setattr("orchestrator.views.page.streams.LIVE_GAP_S", 0.01)
+    async with Site(stage.folder) as site:
+        (row,) = await site.get("/api/campaigns")
+        stream = Stream(site, f"/api/campaign/{row['id']}/updates")
+        await stream.next("again")
+        for number, told in enumerate(("a disk", "KeyError", "1.1.1-1")):
+            (stage.campaign / "live" / "1.1.1-1.log").write_text("x" * number)
+            assert told in await stream.next("live" if number == 2 else "failed")
+        await stream.leave()
+
+
+async def test_one_that_is_put_out_hears_no_more(stage: Stage) -> None:
+    """A code that was shown twice ends the stream of the one that was faster, too."""
+    stage.write()
+    async with Site(stage.folder) as site:
+        (row,) = await site.get("/api/campaigns")
+        code = site.entrance.code()
+        answer = await asked(site.app, f"/?code={code}")
+        site.headers = [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])]
+        stream = Stream(site, f"/api/campaign/{row['id']}/updates")
+        await stream.next("again")
+        assert (await asked(site.app, f"/?code={code}")).status == 401
+        written_before = len(stage.story.events)
+        stage.story.attempt("1.1", 3.0, kept=True)
+        grow(stage, written_before)
+        async with asyncio.timeout(60):
+            await stream._task
+        assert stream.sent.empty()
