@@ -5,6 +5,7 @@ import asyncio
 import platform
 import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from benchmarks import (
     allocation,
@@ -13,11 +14,13 @@ from benchmarks import (
     certify,
     channels,
     combining,
+    durable,
     endurance,
     flood,
     gateway,
     heldout,
     hints,
+    importing,
     lag,
     latency,
     ledger,
@@ -29,6 +32,7 @@ from benchmarks import (
     modal,
     operators,
     packing,
+    page,
     plateaus,
     populations,
     pruning,
@@ -38,6 +42,7 @@ from benchmarks import (
     skypilot,
     stalls,
     starts,
+    temperature,
     throughput,
     values,
 )
@@ -50,7 +55,12 @@ def main() -> int:
     parser.add_argument("--exchanges", type=int, default=10_000, help="how many exchanges endurance makes")
     parser.add_argument("--nodes", type=int, default=5_000, help="how many nodes campaign makes")
     parser.add_argument("--seeds", type=int, help="how many seeds, where chance plays; else as many as each needs")
+    parser.add_argument("--folder", type=Path, help="a folder of tasks of others, for importing")
+    parser.add_argument("--format", choices=sorted(importing.EVALUATORS), default="openevolve", help="of these tasks")
+    parser.add_argument("--only", default="*", help="a pattern of the names of these tasks")
+    parser.add_argument("--place", action="append", default=[], metavar="WHERE=FOLDER", help="as blastdoor import")
     chosen = parser.parse_args()
+    placed = {where: Path(folder) for where, _, folder in (it.partition("=") for it in chosen.place)}
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,
         "throughput": throughput.measure,
@@ -58,6 +68,7 @@ def main() -> int:
         "starts": starts.measure,
         "flood": flood.measure,
         "lag": lag.measure,
+        "durable": durable.measure,
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),
         "relay": relay.measure,
@@ -81,8 +92,11 @@ def main() -> int:
         "skypilot": skypilot.measure,
         "channels": channels.measure,
         "meta": lambda: meta.measure(chosen.seeds or 40),
+        "temperature": lambda: temperature.measure(chosen.seeds or temperature.SEEDS),
         "populations": lambda: populations.measure(chosen.seeds or 20),
         "audit": audit.measure,
+        "importing": lambda: importing.measure(chosen.folder, chosen.format, chosen.only, placed),
+        "page": page.measure,
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }
     if unknown := [name for name in chosen.names if name not in known]:

@@ -42,7 +42,7 @@ def _student(chance: random.Random, _: int) -> float:
 
 
 def drifting(drift: Callable[[int], float]) -> Noise:
-    """A machine whose so-manieth run is off by `drift` deviations, whoever is run."""
+    """A machine whose so-manieth run is off by `drift` deviations, of candidate and champion alike."""
     return lambda chance, at: chance.gauss(0, 1) + drift(at)
 
 

@@ -43,7 +43,7 @@ class Ear:
         self.most = 0
         self.complete = 0
 
-    def intended(self, _: Call) -> None:
+    async def intended(self, _: Call) -> None:
         self.open += 1
         self.most = max(self.most, self.open)
 

@@ -46,7 +46,7 @@ def _environment(cluster: "PrivateSlurm") -> Iterator[None]:
 
 
 async def _trial_s(backend: SkyPilotBackend) -> float:
-    """As whoever waits for it: from the wish for a chamber to the outcome, with the machine given back."""
+    """As a caller waits for it: from the wish for a chamber to the outcome, with the machine given back."""
     started = time.monotonic()
     async with await backend.open(JOB) as chamber:
         outcome = await chamber.run(Bundle({}))

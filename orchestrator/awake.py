@@ -21,8 +21,8 @@ def _since_boot() -> float:
 class Awake:
     """Seconds in which this process was there. Means nothing before `begin`; from then on it is to be asked often.
 
-    `waited` counts the seconds in which the loop itself waited for something outside: too short to be a sleep, and yet
-    in every time that was taken meanwhile.
+    `held` counts the seconds in which we were there, and could begin nothing since nothing could be put on record: what
+    waited for that was not silent of its own.
     """
 
     def __init__(
@@ -30,35 +30,46 @@ class Awake:
         clock: Callable[[], float] = _since_boot,
         worked: Callable[[], float] = time.process_time,
         limit_s: float = LIMIT_S,
-        waited: Callable[[], float] = lambda: 0.0,
+        held: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._clock = clock
         self._worked = worked
-        self.waited = waited
+        self._held = held
         self.limit_s = limit_s
         self._begun = False
         self._last = clock()
         self._last_worked = worked()
+        self._last_held = 0.0
         self._slept = 0.0
+        self._missed = 0.0
 
     def begin(self) -> None:
+        self()
         self._begun = True
-        self._last, self._last_worked = self._clock(), self._worked()
 
     def end(self) -> None:
         """Nobody asks often any more."""
         self._begun = False
 
     def __call__(self) -> float:
-        now, worked = self._clock(), self._worked()
+        now, worked, held = self._clock(), self._worked(), self._held()
         gap, used = now - self._last, worked - self._last_worked
         if self._begun and gap > self.limit_s and used < _BUSY_PART * gap:
             self._slept += gap
-        self._last, self._last_worked = now, worked
-        return now - self._slept
+            self._missed += gap  # and no more than that: what was held up meanwhile stood still with us
+        else:
+            self._missed += held - self._last_held
+        self._last, self._last_worked, self._last_held = now, worked, held
+        return now - self._missed
 
     @property
     def slept(self) -> float:
         """All seconds in which it was not there. What lies between two looks is what was slept meanwhile."""
         self()
         return self._slept
+
+    @property
+    def missed(self) -> float:
+        """All seconds in which it was not there, or could begin nothing."""
+        self()
+        return self._missed

@@ -26,6 +26,8 @@ PACKAGES = programs.PACKAGES | {
     "make": "make",
     "mkdir": "coreutils",
     "mktemp": "coreutils",
+    "node": "nodejs",
+    "nvidia-smi": "nvidia-smi",
     "rm": "coreutils",
     "sed": "sed",
     "setpriv": "util-linux",
@@ -52,7 +54,7 @@ PACKAGES = programs.PACKAGES | {
 }
 # What tests need before the first of them runs. The engine, its client and the cluster have set-ups of their own.
 UNIT = ("bash", "git", "make", "tar", "ssh", "rsync", "docker-compose", "systemd-analyze")
-NEEDED = {"unit": UNIT, "test": (*UNIT, "chromium", "initdb", "postgres", "runc", "runsc")}
+NEEDED = {"unit": UNIT, "test": (*UNIT, "chromium", "initdb", "node", "postgres", "runc", "runsc")}
 # What these packages would run, by the name of its service.
 SERVICES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munge": "munge", "openssh-server": "ssh", "rsync": "rsync"}
 POLICY = Path("/usr/sbin/policy-rc.d")

@@ -33,6 +33,7 @@ LONG = (
     "tests/orchestrator/budget/test_books_balance.py",
     "tests/orchestrator/change/test_fuzz.py",
     "tests/orchestrator/discovery/test_discover.py",
+    "tests/orchestrator/discovery/test_node.py",
     "tests/orchestrator/domain/test_certify",
     "tests/orchestrator/domain/test_chance.py",
     "tests/orchestrator/examine/",

@@ -46,10 +46,10 @@ class Used:
 
 
 class Ear(Protocol):
-    """The issuer of a token hears all that is done with it. Nothing here may wait."""
+    """The issuer of a token hears all that is done with it. Nothing here may wait, but for the disk before a call."""
 
-    def intended(self, call: Call) -> None:
-        """Before anything is forwarded. On record when it returns; where it raises, the call is refused."""
+    async def intended(self, call: Call) -> None:
+        """Before anything is forwarded. On disk when it returns; where it raises, the call is refused."""
 
     def heard(self, signal: Signal) -> None:
         """Live, for the stall watch and for those who look on."""

@@ -1,5 +1,6 @@
 """One call from intent to end. Whatever happens between, it ends exactly once, and at no less than it can cost."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -96,7 +97,12 @@ async def opened(asked: Asked, line: OpenLine) -> AsyncIterator[OpenCall]:
         raise
     line.let_through()
     try:
-        ear.intended(record)
+        await ear.intended(record)
+    except asyncio.CancelledError:
+        account.settle(held, Spent())
+        ear.heard(Signal(clock(), Kind.CUT, record.id))
+        ear.ended(record, Used(CallEnding.FAILED, Tokens(), Spent(), None, 0.0))
+        raise
     except Exception as error:
         account.settle(held, Spent())
         ear.heard(Signal(clock(), Kind.CUT, record.id))

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import PurePosixPath
 
 from orchestrator.change import Policy, Tree
@@ -81,24 +81,30 @@ def secrets_in(data: bytes, path: str = "") -> list[tuple[int, str]]:
     return sorted(found.items())
 
 
+def kind_of_secret(data: bytes, path: str = "") -> str | None:
+    """That of the first one. It looks at all of it: data with the words in every line can hold a secret, too."""
+    found = chain(_of_a_form(data), _assigned(data, path, most=None), _in_addresses(data, most=None))
+    return next((kind for _, kind in found), None)
+
+
 def _of_a_form(data: bytes) -> Iterator[tuple[int, str]]:
     for kind, (hints, pattern) in _PATTERNS.items():
         if any(hint in data for hint in hints):
             yield from ((match.start(), kind) for match in islice(pattern.finditer(data), _MOST))
 
 
-def _assigned(data: bytes, path: str) -> Iterator[tuple[int, str]]:
+def _assigned(data: bytes, path: str, most: int | None = _MOST_NAMES) -> Iterator[tuple[int, str]]:
     patterns = (_IN_QUOTES, _BARE) if _is_settings(path) else (_IN_QUOTES,)
     lowered = data.lower()
     for name in _NAMES:
-        for start in islice(_places(lowered, name), _MOST_NAMES):
+        for start in islice(_places(lowered, name), most):
             matches = (pattern.match(data, start + len(name)) for pattern in patterns)
             if any(match and _looks_random(match[1].decode("utf-8", "replace")) for match in matches):
                 yield start, "a password or a token"
 
 
-def _in_addresses(data: bytes) -> Iterator[tuple[int, str]]:
-    for start in islice(_places(data, b"://"), _MOST_NAMES):
+def _in_addresses(data: bytes, most: int | None = _MOST_NAMES) -> Iterator[tuple[int, str]]:
+    for start in islice(_places(data, b"://"), most):
         match = _IN_URL.match(data, start)
         if match and _looks_random(match[1].decode("utf-8", "replace")):
             yield start, "a password in an address"

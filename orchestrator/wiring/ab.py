@@ -5,8 +5,9 @@ ledger can know: what was asked for, whose turn it is in each pair, and which ca
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from orchestrator.ledger import LedgerError, Missing
 from orchestrator.settings import Settings
 from orchestrator.wiring.ledgers import has_ledger, write_durably
 from orchestrator.wiring.reading import AB_FILE as FILE
-from orchestrator.wiring.reading import campaign_folder, read_campaign
+from orchestrator.wiring.reading import read_campaign
 
 SIDES = ("a", "b")
 
@@ -97,11 +98,6 @@ class Comparing:
     open: int
 
 
-def ab_folder(task: Path) -> Path:
-    """Where the comparison of a task is kept, if nobody names another folder."""
-    return campaign_folder(task) / "ab"
-
-
 def read_asked(folder: Path) -> Asked | None:
     """None where nothing was asked yet. Raises LedgerError."""
     path = folder / FILE
@@ -135,27 +131,31 @@ def is_begun(folder: Path, settings: Settings) -> bool:
         return False
 
 
-def read_comparing(folder: Path, settings: Settings | None = None) -> Comparing:
-    """Raises LedgerError where there is no comparison, or a campaign of it cannot be read."""
+def read_comparing(
+    folder: Path, settings: Settings | None = None, outcome: Callable[[Path], Outcome] | None = None
+) -> Comparing:
+    """`outcome` reads a campaign by its folder, if not as everybody does. Raises LedgerError where there is no
+    comparison, or a campaign of it cannot be read.
+    """
     asked = read_asked(folder)
     if asked is None:
         raise Missing(f"there is no comparison in {folder}; blastdoor ab begins one")
-    found: dict[str, Outcome] = {}
-    for name, ended in asked.ended.items():
-        with read_campaign(folder / name, settings) as reading:
-            ranking = reading.stored.criteria.order
-            outcome = outcome_of(reading.state, ranking, reading.accounts.used(Account.USD))
-            found[name] = replace(outcome, **_told(ended, outcome))
-    turns = {(it.pair, it.side): it for it in asked.turns()}
+    read = outcome or partial(_outcome_in, settings=settings)
     pairs = []
     for number, seed in enumerate(asked.seeds, 1):
-        both = [found.get(turns[number, side].name) for side in SIDES]
-        if both[0] and both[1]:
-            pairs.append(Pair(seed, both[0], both[1]))
+        names = [Turn(number, seed, side).name for side in SIDES]
+        if all(name in asked.ended for name in names):
+            a, b = (_with_end(read(folder / name), asked.ended[name]) for name in names)
+            pairs.append(Pair(seed, a, b))
     return Comparing(asked, pairs, len(asked.seeds) - len(pairs))
 
 
-def _told(ended: Ended, outcome: Outcome) -> Mapping[str, Any]:
+def _outcome_in(folder: Path, settings: Settings | None) -> Outcome:
+    with read_campaign(folder, settings) as reading:
+        return outcome_of(reading.state, reading.stored.criteria.order, reading.accounts.used(Account.USD))
+
+
+def _with_end(outcome: Outcome, ended: Ended) -> Outcome:
     if ended.failed or outcome.final is None:
-        return {"failed": ended.why, "steps": ()}
-    return {"note": f"gave up: {ended.why}"} if ended.gave_up else {}
+        return replace(outcome, failed=ended.why, steps=())
+    return replace(outcome, note=f"gave up: {ended.why}") if ended.gave_up else outcome

@@ -37,7 +37,7 @@ async def make_agent(
         hint = "; build it with `blastdoor images build agent`" if agent.image == IMAGE else ""
         raise TaskError(f"the agent's image cannot be had: {error}{hint}") from None
     agent = replace(agent, image=image.name)
-    door = make_door(home, image, task.stall.provision, parts.home.awake)
+    door = make_door(home, image, task.stall.provision, parts.home.awake, parts.home.durable)
     if why := await objection(door, agent):
         raise TaskError(why)
     mode = Mode.TUNE if task.tune else Mode.SUBMIT

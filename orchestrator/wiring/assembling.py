@@ -45,7 +45,7 @@ async def make_bench(
     whole: Task | None,
 ) -> Workbench:
     """`whole` is the task that a combination stage is of."""
-    parts = await make_parts(task, taken, site, awake)
+    parts = await make_parts(task, taken, site, awake, book.durable)
     pooling = make_pooling(whole, parts, site, folder) if whole else None
     if pooling:
         parts = replace(parts, jobs=replace(parts.jobs, pool=pooling.delivered))

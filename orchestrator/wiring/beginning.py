@@ -47,12 +47,13 @@ def begin(
     start: str | None,
     lower_tier: bool,
     combine: Combining | None = None,
+    by: str = "",
 ) -> None:
     """Seize the campaign, then say what begins. `task` is as its folder says; the site may give it more."""
     holder = f"pid {os.getpid()} on {socket.gethostname()}"
     elsewhere = book.state.opened and _is_elsewhere(book.state.campaign, holder, site)
     epoch = book.ledger.seize(holder)
-    session = e.SessionStarted(epoch=epoch, holder=holder, place=site.place)
+    session = e.SessionStarted(epoch=epoch, holder=holder, place=site.place, by=by)
     if how is How.RESUME:
         book.record(session)
         _close_what_was_left(bench, site, elsewhere=elsewhere)

@@ -16,12 +16,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from orchestrator.ledger import Address, CampaignLock, Ledger, LedgerError, Missing, NotALedger, Where
+from orchestrator.ledger import Address, CampaignLock, Ledger, LedgerError, Missing, NotALedger, Where, open_plain
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 
 FILE = "ledger.sqlite3"
 NOTE = "ledger.toml"
+_LONGEST_NOTE = 1 << 16
 _TEXT = """# The ledger of this campaign is in a PostgreSQL database. Its URL is the setting `ledger`, not kept here.
 campaign = "{campaign}"
 database = {database}
@@ -50,6 +51,23 @@ class Place:
     note: Note | None = None
 
 
+@dataclass(frozen=True)
+class Identity:
+    """`place` is another one where the ledger was replaced; its bytes may be others where `written` is."""
+
+    place: str = ""
+    written: str = ""
+
+
+def identity_of(folder: Path) -> Identity:
+    try:
+        found = (folder / FILE).stat()
+    except FileNotFoundError:
+        note = _read_note(folder)
+        return Identity(note.campaign if note else "")
+    return Identity(f"{found.st_dev} {found.st_ino}", f"{found.st_mtime_ns} {found.st_size}")
+
+
 def has_ledger(folder: Path) -> bool:
     note = _read_note(folder)
     return note.made if note else (folder / FILE).exists()
@@ -63,7 +81,9 @@ def has_records(folder: Path) -> bool:
         return ledger.head().seq > 0
 
 
-def open_ledger(folder: Path, settings: Settings | None = None, *, read_only: bool = False) -> Ledger:
+def open_ledger(
+    folder: Path, settings: Settings | None = None, *, read_only: bool = False, waits_to_read: bool = True
+) -> Ledger:
     """Of the campaign in this folder, wherever it is. Raises LedgerErrors; Missing where none was begun.
 
     Without settings, those of the user count.
@@ -72,7 +92,7 @@ def open_ledger(folder: Path, settings: Settings | None = None, *, read_only: bo
     if place is None:
         raise Missing(f"there is no ledger in {folder}; start a campaign first")
     try:
-        return Ledger.open(place.where, read_only=read_only)
+        return Ledger.open(place.where, read_only=read_only, waits_to_read=waits_to_read)
     except Missing:
         if place.note and place.note.made:
             raise NotALedger(
@@ -161,7 +181,8 @@ def _name_of(address: Address) -> str:
 def _read_note(folder: Path) -> Note | None:
     path = folder / NOTE
     try:
-        return Note.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        with open_plain(path) as file:
+            return Note.model_validate(tomllib.loads(file.read(_LONGEST_NOTE).decode()))
     except FileNotFoundError:
         return None
     except (ValidationError, ValueError):

@@ -19,7 +19,7 @@ from orchestrator.loop.book import Book
 from orchestrator.loop.grants import Grants
 from orchestrator.loop.models import Models
 from orchestrator.settings import Settings
-from orchestrator.task import StallSpec, Task, TaskError, format_duration
+from orchestrator.task import ModelSpec, StallSpec, Task, TaskError, format_duration
 from orchestrator.watch.config import Config
 from orchestrator.watch.learning import learn_floor
 from orchestrator.watch.replaying import lowest_rates
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # The better model for those who propose, a cheap and diverse pool for those who edit the playbook, one that reasons for
 # those who check.
-_MODELS = {
+MODELS = {
     ModelRole.USER: ("claude-opus-5-5",),
     ModelRole.EVOLVER: ("claude-haiku-5-5", "claude-sonnet-5-5"),
     ModelRole.VERIFIER: ("claude-sonnet-5-5",),
@@ -53,14 +53,8 @@ def allowances_of(task: Task, options: Options, settings: Settings) -> dict[Mode
 
     Raises TaskError for a cap that leaves nothing to ask with.
     """
-    if options["usd"] == 0 or options["tokens"] == 0:
-        name = "usd" if options["usd"] == 0 else "tokens"
-        raise TaskError(
-            f"a cap of 0 {name} leaves nothing to ask a model with; raise --{name}, or use another proposer"
-        )
+    usd, tokens = capped(task.model, options["usd"], options["tokens"])
     spec = task.model
-    usd = min(spec.usd, options["usd"] or spec.usd)
-    tokens = min(spec.tokens, options["tokens"] or spec.tokens)
     roles = {
         ModelRole.USER: (spec.models, usd),
         ModelRole.EVOLVER: (task.roles.evolver.models, task.roles.evolver.usd) if task.roles.evolver else None,
@@ -69,7 +63,7 @@ def allowances_of(task: Task, options: Options, settings: Settings) -> dict[Mode
     return {
         role: Allowance(
             role=role,
-            models=given[0] or settings.models or _MODELS[role],
+            models=given[0] or settings.models or MODELS[role],
             microdollars=micro_dollars(given[1]),
             tokens=tokens,
             per_minute=spec.per_minute,
@@ -77,6 +71,16 @@ def allowances_of(task: Task, options: Options, settings: Settings) -> dict[Mode
         for role, given in roles.items()
         if given
     }
+
+
+def capped(spec: ModelSpec, usd: float | None, tokens: int | None) -> tuple[float, int]:
+    """What one line may use: never more than the whole cap. Raises TaskError for a cap that leaves nothing."""
+    for name, cap in (("usd", usd), ("tokens", tokens)):
+        if cap == 0:
+            raise TaskError(
+                f"a cap of 0 {name} leaves nothing to ask a model with; raise --{name}, or use another proposer"
+            )
+    return min(spec.usd, usd or spec.usd), min(spec.tokens, tokens or spec.tokens)
 
 
 def models_lines(task: Task, options: Options, settings: Settings) -> list[str]:
@@ -150,18 +154,29 @@ class Ready:
 
 def ready_models(task: Task, options: Options, settings: Settings) -> Ready:
     """All that can be known without asking. Raises TaskError for what is missing: run, plan and check say the same."""
+    key = key_of(settings, options["proposer"])
+    allowances = allowances_of(task, options, settings)
+    ready = Ready(allowances, prices_of(settings), key)
+    check_models(allowances, ready.prices)
+    check_allowances(task, options, allowances, ready.prices)
+    return ready
+
+
+def key_of(settings: Settings, proposer: str) -> SecretStr:
+    """Raises TaskError where there is none."""
+    if settings.api_key is None or not settings.api_key.get_secret_value().strip():
+        raise TaskError(_NO_KEY.format(proposer))
+    return settings.api_key
+
+
+def prices_of(settings: Settings) -> "Prices":
+    """Raises TaskError for a file of prices that cannot be read."""
     from orchestrator.llm.prices import BadPrices, Prices
 
-    if settings.api_key is None or not settings.api_key.get_secret_value().strip():
-        raise TaskError(_NO_KEY.format(options["proposer"]))
-    allowances = allowances_of(task, options, settings)
     try:
-        prices = Prices.load(settings.prices)
+        return Prices.load(settings.prices)
     except BadPrices as error:
         raise TaskError(str(error)) from None
-    check_models(allowances, prices)
-    check_allowances(task, options, allowances, prices)
-    return Ready(allowances, prices, settings.api_key)
 
 
 def least_of_asking(task: Task, ready: Ready) -> int:

@@ -76,11 +76,13 @@ async def open_campaign(
     folder: Path | None = None,
     aim: Aim = Aim.BETTER,
     proposer: Proposer | None = None,
+    by: str = "",
 ) -> AsyncIterator[Opened]:
     """Take the campaign over and make its parts. Raises TaskError, LedgerError, CannotOpen; nothing is lost then.
 
     `start` is the node whose tree a new run begins with; `folder` is where the campaign is kept, if not in the task.
     `aim` is what candidates are kept for. `proposer` is an instance to search with, in the place of one by its name.
+    `by` says who asked for it, where that was not the one who started this process.
     """
     settings, flags = settings or Settings(), flags or Flags()
     folder = folder or campaign_folder(task_folder)
@@ -93,9 +95,11 @@ async def open_campaign(
             flags = flags.but(proposer=name_of(proposer))
         has_nothing = stack.enter_context(_campaign_place(folder))
         ledger = _ledger(folder, how, settings)
+        stack.callback(ledger.close)
         try:
             artifacts = Artifacts(folder / "artifacts", deferred=True)
             book = Book(ledger, artifacts)
+            stack.push_async_callback(book.close)
             how = _checked_how(book, folder, how)
             whole, base = task, base_run(book.state, how)
             if base:
@@ -125,7 +129,7 @@ async def open_campaign(
             candidates = Candidates(folder / "candidates.git")
             start = _start_of(book, start, how)
             root = _root(candidates, taken, start)
-            awake = Awake(waited=lambda: ledger.waited_s)
+            awake = Awake(held=lambda: book.late_s)
             models = await stack.enter_async_context(open_models(task, options, settings, book, folder, awake))
             of = whole if base else None
             bench = await make_bench(
@@ -133,11 +137,13 @@ async def open_campaign(
             )
             if how is not How.RESUME:
                 check_cap(_least(bench, options), options, site.name)
-            probes = side_by_side(options["width"], task.search.saturates, ceiling)
+            probes = side_by_side(options["width"], task.search.saturates, ceiling, timed=_is_timed(task))
             bench = replace(bench, aim=aim, probes=probes)
             if models:
                 bench = with_playbooks(bench, task_folder)
-            begin(book, bench, task, site, options, form, taken, how, start, lower_tier, combining_of(whole, base))
+            combine = combining_of(whole, base)
+            begin(book, bench, task, site, options, form, taken, how, start, lower_tier, combine, by)
+            await book.durable()
             has_nothing = False
             remember_task(folder, task_folder)
             if bench.purse:
@@ -147,20 +153,19 @@ async def open_campaign(
             if bench.pooling and book.state.run.pool:
                 await fill_pool(bench, bench.pooling)
             book.observers.append(MetricsFile(folder / "metrics.csv", bench.ranking, book.state).on_event)
-            book.observers += [past.on_event for past in bench.pasts.values()]
+            book.listeners += [past.on_event for past in bench.pasts.values()]
             if bench.pruning:
-                book.observers.append(bench.pruning.on_event)
+                book.listeners.append(bench.pruning.on_event)
             if bench.novelty:
-                book.observers.append(bench.novelty.on_event)
+                book.listeners.append(bench.novelty.on_event)
             campaign = make_campaign(bench, options, form, resumed=how is How.RESUME)
             yield Opened(campaign, bench, options, form, notes)
         except BaseException:  # a stop, too: what was never begun leaves nothing
             if has_nothing:
+                ledger.give_up()  # what is still being written has the turn until then
                 with suppress(LedgerError):  # one that is away keeps an empty place, which the next run takes
                     forget_ledger(folder, ledger)
             raise
-        finally:
-            ledger.close()
 
 
 def _least(bench: Workbench, options: Options) -> int:
@@ -198,7 +203,12 @@ def shape_of(task: Task, options: Options, proposer: Proposer, ceiling: int) -> 
         saturates=task.search.saturates,
         ceiling=ceiling,
         wall_s=task.limits.wall,
+        timed=_is_timed(task),
     )
+
+
+def _is_timed(task: Task) -> bool:
+    return any(metric.timing for metric in task.metrics)
 
 
 def _ledger(folder: Path, how: How, settings: Settings) -> Ledger:

@@ -11,7 +11,7 @@ from orchestrator.choices import PARENTS, PRUNERS
 from orchestrator.domain.metric import Goal, Ranking
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Mode
-from orchestrator.door import Door
+from orchestrator.door import Door, Durable, nothing_is_recorded
 from orchestrator.judge.data import DataJudge
 from orchestrator.loop.book import Book
 from orchestrator.loop.jobs import Image, Jobs
@@ -89,11 +89,13 @@ def make_selection(options: Options, task: Task, ranking: Ranking, book: Book) -
         return rule
 
     selection = Population(book.state, ranking, make)
-    book.observers.append(selection.on_event)
+    book.listeners.append(selection.on_event)
     return selection
 
 
-async def make_parts(task: Task, taken: Snapshot, site: Site, awake: Awake | None = None) -> Parts:
+async def make_parts(
+    task: Task, taken: Snapshot, site: Site, awake: Awake | None = None, durable: Durable = nothing_is_recorded
+) -> Parts:
     """Bakes the images and stores the inputs, unless they are there. Raises TaskError for a site that cannot do it."""
     awake = awake or Awake()  # without a campaign, nobody asks it
     task = fitted(task, site)
@@ -112,13 +114,13 @@ async def make_parts(task: Task, taken: Snapshot, site: Site, awake: Awake | Non
         heldout_inputs=add_inputs(site, taken.heldout_inputs),
     )
     await site.keep_apart(jobs.realms())
-    home = _home(site, judge_image, task, awake)
+    home = _home(site, judge_image, task, awake, durable)
     judge = DataJudge(
         door=home,
         jobs={mode: jobs.judge(mode) for mode in Mode},
         files=jobs.judge_mode.files(taken.judge, taken.gold),
     )
-    door = make_door(site, image, task.stall.provision, awake)
+    door = make_door(site, image, task.stall.provision, awake, durable)
     return Parts(task=task, jobs=jobs, door=door, home=home, judge=judge, ranking=make_ranking(task))
 
 
@@ -130,18 +132,20 @@ def add_inputs(site: Site, inputs: Mapping[str, Path]) -> tuple[Input, ...]:
     return tuple(site.add_input(name, path) for name, path in inputs.items())
 
 
-def _home(site: Site, image: Image, task: Task, awake: Awake) -> Door:
-    door = make_door(site.home, image, task.stall.provision, awake)
+def _home(site: Site, image: Image, task: Task, awake: Awake, durable: Durable) -> Door:
+    door = make_door(site.home, image, task.stall.provision, awake, durable)
     if site.judging is None:
         return door
     return QueuedDoor(**vars(door), places=asyncio.Semaphore(site.judging.ceiling(task.judge.limits)))
 
 
-def make_door(site: Site, image: Image, provision_s: float, awake: Awake | None = None) -> Door:
+def make_door(
+    site: Site, image: Image, provision_s: float, awake: Awake | None = None, durable: Durable = nothing_is_recorded
+) -> Door:
     """Its control decides who is to blame for a failure, so it must not run where a candidate was."""
     control = Job(command=("true",), image=image.name, limits=CONTROL, fresh=True)
     tariff = Tariff(site.usd_per_second, provision_s, site.spare_s, site.terms)
-    return Door(site.backend, control, tariff, name=site.name, awake=awake or Awake())
+    return Door(site.backend, control, tariff, name=site.name, awake=awake or Awake(), durable=durable)
 
 
 def worst_of_chamber(site: Site, limits: Limits) -> float:

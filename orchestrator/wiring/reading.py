@@ -74,6 +74,11 @@ def campaign_folder(task_folder: Path) -> Path:
     return task_folder / _CAMPAIGN
 
 
+def ab_folder(task: Path) -> Path:
+    """Where the comparison of a task is kept, if nobody names another folder."""
+    return campaign_folder(task) / "ab"
+
+
 def task_folder_of(named: Path) -> Path:
     """The task of what a person named: that folder itself, or the task of the campaign that it holds.
 
@@ -142,14 +147,20 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
 
 
 def ask(
-    task_folder: Path, kind: str, body: Mapping[str, object], settings: Settings | None = None, *, by: str = ""
+    task_folder: Path,
+    kind: str,
+    body: Mapping[str, object],
+    settings: Settings | None = None,
+    *,
+    by: str = "",
+    of: Head | None = None,
 ) -> int:
     """Put a request into the inbox; the process that works on the campaign takes it, or the next resume does. `by` says
-    who asks.
+    who asks, and `of` a record of the campaign that is meant: raises Replaced where another one is there.
     """
     body = {**body, "by": by} if by else body
     ledger = open_ledger(campaign_folder(task_folder), settings)
     try:
-        return ledger.ask(kind, json.dumps(dict(body)), stamp(utc_now()))
+        return ledger.ask(kind, json.dumps(dict(body)), stamp(utc_now()), of)
     finally:
         ledger.close()

@@ -1,16 +1,26 @@
-"""The baseline under a profile in real chambers: by itself, called by its judge, and beside it."""
+"""The baseline under a profile in real chambers: by itself, called by its judge, and beside it; and in rented ones."""
 
+import dataclasses
+import json
 import math
 from pathlib import Path
 
 import pytest
 
+from orchestrator.api import read_campaign
+from orchestrator.domain.profile import Profile
 from orchestrator.loop.profiling import Profiled
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.parts import make_parts
+from sandbox import Backend
+from tests.e2e.backends import GOLD, JUDGE, SENT, blastdoor, circle_packing
+from tests.modal_emulator import ModalEmulator
+from tests.sandbox.skypilot.connecting import connected, settings
+from tests.sandbox.skypilot.grounds import ThisMachine
+from tests.sandbox.skypilot.yard import Yard, YardProvisioner
 
 pytestmark = pytest.mark.docker
 
@@ -56,7 +66,9 @@ ENDLESS = "import itertools, solve; any(solve.solve(1000) < 0 for _ in itertools
 COMMANDS = {"relay": ["python3", "-m", "blastdoor_candidate", "solve.py"]}
 
 
-async def profiled(folder: Path, mode: str, command: list[str] | None = None, wall_s: float = math.inf) -> Profiled:
+async def profiled(
+    folder: Path, mode: str, command: list[str] | None = None, wall_s: float = math.inf, rented: Backend | None = None
+) -> Profiled:
     command = command or COMMANDS.get(mode, ["python3", "solve.py"])
     (folder / "workspace").mkdir(parents=True)
     (folder / "workspace/solve.py").write_text(SOLVE)
@@ -70,6 +82,7 @@ async def profiled(folder: Path, mode: str, command: list[str] | None = None, wa
     task = load_task(folder)
     settings = Settings()
     async with docker_site(docker_config(settings, inputs_folder=folder / "cache"), settings.image) as site:
+        site = dataclasses.replace(site, backend=rented) if rented else site
         parts = await make_parts(task, snapshot(task, folder), site)
         return await parts.judge_mode.profile(parts, parts.jobs.snapshot.tree, wall_s)
 
@@ -99,3 +112,38 @@ async def test_run_that_is_stopped(tmp_path: Path) -> None:
     assert found.profile.files["solve.py"].reaches(6, 8) is True
     assert not found.profile.files["solve.py"].never
     assert found.why == "the run with it ended as stopped"
+
+
+@pytest.mark.modal
+@pytest.mark.e2e
+def test_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None:
+    """Where somebody asks for it, a campaign takes it in a sandbox of its own, which is paid for, and nothing of the
+    judge goes there.
+    """
+    modal_emulator.look_for(SENT, GOLD, JUDGE)
+    folder = circle_packing(tmp_path / "task")
+    words = ("--backend", "modal", "--proposer", "operators", "--hints", "reached", "--attempts", "1", "--seed", "7")
+    ran = blastdoor("run", *words, "--json", folder)
+    assert ran.returncode == 0, ran.stderr
+    assert not [line for line in ran.stderr.splitlines() if "without a profile" in line]
+    with read_campaign(folder, Settings()) as reading:
+        told = Profile.model_validate(json.loads(reading.artifacts.get(str(reading.state.run.profile))))
+        assert told.files["solve.py"].reached
+        assert len(modal_emulator.sandboxes()) == len(reading.state.trials) + 1
+    assert modal_emulator.found() == [SENT]
+    assert not modal_emulator.running()
+
+
+async def test_on_skypilot(tmp_path: Path) -> None:
+    """There a run cannot be stopped and is not limited to what a hint is worth by that, but by its wall."""
+    yard = Yard(ThisMachine)
+    backend = await connected(YardProvisioner(yard), settings(tmp_path), paper=False)
+    try:
+        found = await profiled(tmp_path / "task", "data", rented=backend, wall_s=100)
+        late = await profiled(tmp_path / "late", "data", ["python3", "-c", ENDLESS], rented=backend, wall_s=4)
+    finally:
+        await backend.close()
+    assert found.profile.files["solve.py"].reaches(6, 8) is True
+    assert found.profile.files["solve.py"].reaches(2, 2) is False
+    assert late.why == "the run with it ended as timed out"
+    assert not yard.clusters

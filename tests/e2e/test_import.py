@@ -23,6 +23,11 @@ import os
 import subprocess
 import sys
 
+from pathlib import Path
+
+sys.path.insert(0, str(Path.home() / "github" / "Ours"))
+from ours.tasks import OFFSET
+
 CHILD = "import runpy, sys; print(runpy.run_path(sys.argv[1])['solve'](20))"
 
 
@@ -31,7 +36,8 @@ def evaluate(program_path):
     program = __import__(os.path.basename(program_path)[:-3])
     told = subprocess.run([sys.executable, "-c", CHILD, program_path], capture_output=True, check=True, timeout=300)
     inside = "initial_program.py" in open(program_path).read() or os.path.exists("initial_program.py")
-    return {"combined_score": program.solve(1) + float(told.stdout), "inside": float(inside), "seen": program.seen()}
+    score = program.solve(1) + float(told.stdout) + OFFSET
+    return {"combined_score": score, "inside": float(inside), "seen": program.seen()}
 """
 PROGRAM = """
 import os
@@ -55,13 +61,18 @@ async def rehearsed(tmp_path: Path, imported: Imported) -> Rehearsal:
 
 
 async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
-    """The evaluator runs unchanged, its child process too, and neither side has the other's files."""
+    """The evaluator runs unchanged, its child process too, and neither side has the other's files. A repository that
+    it looks for in its home is there.
+    """
     source = write(tmp_path / "there", evaluator__py=EVALUATOR, initial_program__py=PROGRAM, config__yaml=None)
-    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
+    ours = tmp_path / "repository"
+    (ours / "ours").mkdir(parents=True)
+    (ours / "ours" / "tasks.py").write_text("OFFSET = 100\n")
+    run = await rehearsed(tmp_path, read(ImportRequest(source, "small", placed={"~/github/Ours": ours})))
     assert run.scored, (run.reason, run.log, run.judgement)
     assert run.judgement
     assert run.judgement.result
-    assert run.judgement.result.metrics == {"combined_score": 21.5, "inside": 0.0, "seen": 0.0}
+    assert run.judgement.result.metrics == {"combined_score": 121.5, "inside": 0.0, "seen": 0.0}
     assert run.functions == ("seen", "solve")
 
 

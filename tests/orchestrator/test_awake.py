@@ -10,13 +10,16 @@ from orchestrator.awake import Awake
 
 @dataclass
 class Times:
-    """`now` goes on whatever happens, `worked` is the processor time of the process."""
+    """`now` goes on whatever happens, `worked` is the processor time of the process, `held` how long nothing could be
+    put on record.
+    """
 
     now: float = 1000.0
     worked: float = 5.0
+    held: float = 0.0
 
     def awake(self) -> Awake:
-        made = Awake(lambda: self.now, lambda: self.worked, limit_s=10)
+        made = Awake(lambda: self.now, lambda: self.worked, limit_s=10, held=lambda: self.held)
         made.begin()
         return made
 
@@ -42,6 +45,23 @@ def test_a_loop_that_is_busy_does_not_sleep() -> None:
     times.now += 60
     times.worked += 55
     assert (awake(), awake.slept) == (before + 60, 0)
+
+
+def test_held_up_while_it_stood_still_counts_once() -> None:
+    """A write that was under way when the process was stopped has stood still with it; one that is slow by itself is
+    missed, and not slept.
+    """
+    times = Times()
+    awake = times.awake()
+    before = awake()
+    times.now += 3600
+    times.held += 3590
+    assert (awake(), awake.slept, awake.missed) == (before, 3600, 3600)
+    for _ in range(4):
+        times.now += 5
+        times.held += 4
+        awake()
+    assert (awake(), awake.slept, awake.missed) == (before + 4, 3600, 3616)
 
 
 def test_small_gaps_are_time() -> None:

@@ -36,10 +36,12 @@ OF_ANOTHER_MEANING = {
     ("attack", "--runtime"),  # of several, one after the other
     ("audit", "--proposer"),  # who is asked for cheats
     ("chart", "--width"),  # of a picture
+    ("discover", "--proposer"),  # who is asked for a statement and questions
     ("discover", "--wall"),  # of the repository's own tests
     ("doctor", "--runtime"),
     ("exec", "--gpu"),  # a limit of one chamber
     ("exec", "--wall"),
+    ("serve", "--control"),  # whether the page acts
     ("shell", "--wall"),
     ("tree", "--depth"),  # of a picture
 }

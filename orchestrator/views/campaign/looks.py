@@ -2,11 +2,33 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Protocol
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import Headline
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.views.render.model import Look
+
+
+class _Verdict(Protocol):
+    @property
+    def suspect(self) -> tuple[str, ...]: ...
+
+
+class Looked(Protocol):
+    """What of a node its look comes from."""
+
+    @property
+    def phase(self) -> Phase: ...
+    @property
+    def ending(self) -> Ending | None: ...
+    @property
+    def verdict(self) -> _Verdict | None: ...
+    @property
+    def kept(self) -> bool: ...
+    @property
+    def role(self) -> Role: ...
+
 
 KEPT = Look("kept", "●", "@", "bold green", 9)
 DISCARDED = Look("discarded", "○", "o", "blue", 5)
@@ -33,7 +55,7 @@ _PHASES = {Phase.OPEN: RUNNING, Phase.QUEUED: QUEUED, Phase.QUARANTINED: QUARANT
 LOOKS = (KEPT, DISCARDED, CONTROL, SUSPECT, *_ENDINGS.values(), RUNNING, QUEUED, QUARANTINED)
 
 
-def look_of(node: Node) -> Look:
+def look_of(node: Looked) -> Look:
     if node.phase is Phase.QUARANTINED and node.ending is Ending.HELD:
         return _ENDINGS[Ending.HELD]
     if node.phase is not Phase.ENDED or node.ending is None:

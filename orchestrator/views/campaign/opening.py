@@ -16,12 +16,14 @@ from orchestrator.domain.state import State
 from orchestrator.ledger import LedgerError
 from orchestrator.settings import Settings
 from orchestrator.task import StoredTask, TaskError
+from orchestrator.task.errors import AUDIT
 from orchestrator.text import printable
 from orchestrator.views.campaign.screen import prepare_streams
 from orchestrator.views.campaign.sections.material import Material, typed
-from orchestrator.wiring.reading import Reading, read_campaign
+from orchestrator.wiring.reading import Reading, read_campaign, task_folder_of
 
 if TYPE_CHECKING:
+    from orchestrator.domain.audit import AuditRecord
     from orchestrator.task import Task
 
 task_argument = click.argument("task", default=".", type=click.Path(path_type=Path), metavar="[TASK]")
@@ -190,7 +192,22 @@ def material_of(reading: Reading, run: Run | None = None, *, diff: str = "", rea
         asked=[request.kind for request in reading.requests()],
         diff=diff,
         reason=reason,
+        audit=_audit_of(reading),
     )
+
+
+def _audit_of(reading: Reading) -> "AuditRecord | None":
+    """None also where nothing says which task it is."""
+    try:
+        folder = task_folder_of(reading.named)
+    except TaskError:
+        return None
+    if not (folder / AUDIT).exists():
+        return None
+    # Loaded here: most campaigns have none, and need not wait for its model.
+    from orchestrator.task.audits import kept_audit
+
+    return kept_audit(folder)
 
 
 def json_text(record: Any, indent: int | None = 2) -> str:

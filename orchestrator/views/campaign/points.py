@@ -35,16 +35,17 @@ def point_of(state: State, order: int, node: Node, metric: Metric) -> Point:
 
 def stair_of(state: State, points: Sequence[Point], metric: Metric) -> list[Step]:
     """The running best of what was kept. Where a cohort is met for the first time, it starts from those of the nodes
-    before it that were run again there, for no score of another cohort may be compared with it.
+    before it that were run again there, for no score of another cohort may be compared with it. Points may be left out
+    that are neither kept nor the first of their cohort.
     """
     steps: list[Step] = []
     cohorts: set[str | None] = {None}
     cohort, best = None, None
-    for point in points:
+    for at, point in enumerate(points):
         if point.cohort not in cohorts:
             cohorts.add(point.cohort)
             cohort = point.cohort
-            best = _carried(state, points[: point.order - 1], point, metric)
+            best = _carried(state, points[:at], point, metric)
             steps += [best] if best else []
         better = best is None or (point.score is not None and metric.merit(point.score) > metric.merit(best.score))
         if point.look is KEPT and point.score is not None and point.cohort == cohort and better:
@@ -57,9 +58,8 @@ def _carried(state: State, earlier: Sequence[Point], first: Point, metric: Metri
     """What the cohort of `first` has of nodes that were opened before it."""
     best: Step | None = None
     for point in earlier:
-        found = headline(state, state.nodes[point.node], first.cohort)
-        measured = found is not None and found.cohort == first.cohort and point.look is KEPT
-        value = found.metrics.get(metric.name) if found and measured else None
+        found = headline(state, state.nodes[point.node], first.cohort) if point.look is KEPT else None
+        value = found.metrics.get(metric.name) if found and found.cohort == first.cohort else None
         if value is not None and (best is None or metric.merit(value) > metric.merit(best.score)):
             best = Step(first.order, value, point.node, fresh=True)
     return best

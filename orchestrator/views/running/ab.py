@@ -34,7 +34,6 @@ from orchestrator.wiring.ab import (
     Asked,
     Ended,
     Turn,
-    ab_folder,
     is_begun,
     read_asked,
     read_comparing,
@@ -42,6 +41,7 @@ from orchestrator.wiring.ab import (
 )
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.planning import Plan, plan_campaign
+from orchestrator.wiring.reading import ab_folder
 from orchestrator.wiring.resuming import CannotOpen
 
 _PAIRS = 10

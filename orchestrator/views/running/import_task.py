@@ -36,6 +36,7 @@ from orchestrator.wiring.sites import open_site, refuse_paid
 @click.option("--metric", metavar="NAME", help="The number to rank by.")
 @click.option("--measure", is_flag=True, help="Run the baseline twice in chambers: do its scores differ?")
 @click.option("--package", "packages", metavar="IMPORT=NAME", multiple=True, help="The package of an import.")
+@click.option("--place", "placed", metavar="WHERE=FOLDER", multiple=True, help="A folder that the evaluator looks for.")
 @click.argument("system", metavar="FORMAT")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
@@ -47,6 +48,7 @@ def command(
     source: Path,
     folder: Path | None,
     packages: tuple[str, ...],
+    placed: tuple[str, ...],
     measure: bool,
     as_json: bool,
     **said: str | None,
@@ -59,7 +61,13 @@ def command(
     """
     folder = folder or Path(source.resolve().name)
     try:
-        request = ImportRequest(source=source, name=name_of(folder), packages=dict(map(package_pair, packages)), **said)
+        request = ImportRequest(
+            source=source,
+            name=name_of(folder),
+            packages=dict(map(package_pair, packages)),
+            placed=dict(map(_place_pair, placed)),
+            **said,
+        )
         imported = _read(system, request)
         if measure:
             refuse_paid(settings, resolve_site(Flags(), settings), "import --measure")
@@ -125,6 +133,13 @@ def package_pair(text: str) -> tuple[str, str]:
     if match is None:
         raise TaskError(f'--package {text}: write it as IMPORT=NAME, like "sklearn=scikit-learn"')
     return match[1], match[2]
+
+
+def _place_pair(text: str) -> tuple[str, Path]:
+    where, sign, folder = text.partition("=")
+    if not (where and sign and folder):
+        raise TaskError(f'--place {text}: write it as WHERE=FOLDER, like "~/github/AlgoTune=../AlgoTune"')
+    return where, Path(folder)
 
 
 def name_of(folder: Path) -> str:

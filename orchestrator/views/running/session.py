@@ -42,7 +42,8 @@ class NoBaseline(CannotOpen):
 @dataclass(frozen=True)
 class Wanted:
     """What was asked for on the command line. `folder` is where the campaign is kept, if not in the task; with `brief`
-    nothing is said of what runs, and `goes_on` is the command that goes on with what a signal ended.
+    nothing is said of what runs, and `goes_on` is the command that goes on with what a signal ended. `by` is who asked
+    for it at the page.
     """
 
     task: Path
@@ -55,6 +56,7 @@ class Wanted:
     folder: Path | None = None
     brief: bool = False
     goes_on: str = "blastdoor resume"
+    by: str = ""
 
 
 async def work(wanted: Wanted, minimises: str = "") -> Finished:
@@ -76,6 +78,7 @@ async def work(wanted: Wanted, minimises: str = "") -> Finished:
             start=wanted.start,
             lower_tier=wanted.lower_tier,
             folder=wanted.folder,
+            by=wanted.by,
         ) as opened,
     ):
         if minimises:

@@ -43,7 +43,7 @@ class Runc(Provider):
         return RuncConfig(**wanted | changed)
 
     def planned(self) -> Site:
-        unopened = Unopened(capabilities_of(self.runtime, self.runtime, FULL, gpu=False))
+        unopened = Unopened(capabilities_of(self.runtime, self.runtime, FULL, gpu=self.runtime == "runc"))
         return self._with_gpu(local_site(self.runtime, self.config(), unopened, self._settings.image))
 
     @asynccontextmanager
@@ -56,7 +56,6 @@ class Runc(Provider):
             await backend.close()
 
     def _with_gpu(self, site: Site) -> Site:
-        """There is none so far: a job that asks for one is refused before a run is opened."""
         return replace(site, gpu=self._choice.gpu, without_gpu=self._choice.without_gpu)
 
     async def about(self) -> About:

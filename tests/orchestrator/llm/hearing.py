@@ -20,7 +20,7 @@ class Listener:
         self.ends: list[tuple[Call, Used]] = []
         self.refuse = False
 
-    def intended(self, call: Call) -> None:
+    async def intended(self, call: Call) -> None:
         if self.refuse:
             raise OSError("the disk is full")
         self.intents.append(call)

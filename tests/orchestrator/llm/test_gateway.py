@@ -384,7 +384,7 @@ async def test_parallel_calls_never_pass_the_allowance(
         assert isinstance(line, OpenLine)
         watched = line.account
 
-        def seen(call: Any) -> None:
+        async def seen(call: Any) -> None:
             over.append(watched.spent.microdollars + watched.held.microdollars)
 
         ear.intended = seen  # type: ignore[method-assign]

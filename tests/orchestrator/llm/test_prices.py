@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.domain.model_use import Tokens
 from orchestrator.llm.prices import BadPrices, Prices, UnknownModel
-from orchestrator.wiring.models import _MODELS
+from orchestrator.wiring.models import MODELS
 
 MILLION = 1_000_000
 
@@ -47,7 +47,7 @@ def test_worst_case_is_no_less_than_any_bill() -> None:
 def test_default_models_have_a_price() -> None:
     """Who sets nothing asks models whose price is known, and the prices say of when they are."""
     prices = Prices.load(None)
-    assert all(prices.of(name) for names in _MODELS.values() for name in names)
+    assert all(prices.of(name) for names in MODELS.values() for name in names)
     assert prices.date is not None
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.change import Policy, Tree
-from orchestrator.llm.secrets import Found, secrets_in, secrets_in_tree
+from orchestrator.llm.secrets import Found, kind_of_secret, secrets_in, secrets_in_tree
 from orchestrator.task import TaskError
 from orchestrator.wiring.secrets import refuse_secrets
 from tests.orchestrator.proposers.llm.scripts import make_task
@@ -142,3 +142,11 @@ def test_any_bytes_can_be_looked_through(data: bytes) -> None:
     found = secrets_in(data, "x.env")
     assert len({line for line, _ in found}) == len(found)
     assert all(1 <= line <= data.count(b"\n") + 1 for line, _ in found)
+
+
+def test_the_kind_of_the_first_one() -> None:
+    """However often the words stand before it; a file of settings gives values without quotes."""
+    line = b"API_KEY=q8Zr2Lw9vXk4TyB7nJ3d"
+    assert kind_of_secret(b"api_key\n" * 30_000 + line, "x.env") == "a password or a token"
+    assert kind_of_secret(line, "x.py") is None
+    assert kind_of_secret(b"nothing", "x.env") is None

@@ -9,6 +9,7 @@ import pytest
 from orchestrator.domain.model_use import CallEnding, Tokens
 from orchestrator.domain.records import Spent
 from orchestrator.llm import asgi
+from orchestrator.llm.allowance import Call
 from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.open_line import OpenLine
 from tests.messages import MessagesServer, Raw, Refusal, Reply, Step, Text
@@ -95,7 +96,11 @@ async def test_a_little_too_much_output(gateway: Gateway, messages_server: Messa
 
 async def test_who_waits_is_not_sent(messages_server: MessagesServer, line: OpenLine, ear: Listener) -> None:
     """A call that waits while the provider is found unusable is not forwarded, and costs nothing."""
-    ear.intended = lambda call: line.standing.found(f"gone before {call.id}")  # type: ignore[method-assign]
+
+    async def gone(call: Call) -> None:
+        line.standing.found(f"gone before {call.id}")
+
+    ear.intended = gone  # type: ignore[method-assign]
     assert await post(line) == 401
     assert messages_server.requests == []
     assert (ear.used.ending, ear.used.spent) == (CallEnding.FAILED, Spent())

@@ -13,7 +13,7 @@ from orchestrator.loop.jobs import Image
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec, TaskError, load_task
-from orchestrator.task.crosschecks import STATE
+from orchestrator.task.errors import STATE
 from orchestrator.wiring import options
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.ledgers import FILE

@@ -62,6 +62,7 @@ SECTIONS: dict[Callable[[Material], Section], Place] = {
     money.rented: _LOOKED_UP,
     results.goodput: _REPORT,
     control: _EVERYWHERE,
+    evidence.audited: _LOOKED_UP,
     evidence.heldout: _EVERYWHERE,
     money.offers: _EVERYWHERE,
     money.outputs: _LOOKED_UP,

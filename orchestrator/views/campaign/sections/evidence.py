@@ -1,6 +1,7 @@
 """Whether the scores of a run can be trusted: the held-out split, tests before a candidate is kept, the machine."""
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from orchestrator.domain import figures
 from orchestrator.domain.drift import Asked, Drift
@@ -9,10 +10,60 @@ from orchestrator.domain.headline import LEGEND, headline
 from orchestrator.domain.records import Node, Purpose, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.steadiness import machine_drift
-from orchestrator.views.campaign.sections.material import Material
+from orchestrator.views.campaign.sections.material import Material, typed
 from orchestrator.views.render.model import Block, Figure, Own, Part, Prose, Quote, Section, Table, Words
 
+if TYPE_CHECKING:
+    from orchestrator.domain.audit import AuditRecord
+
 _NEVER_ASKED = "The task has no held-out split, or it was not asked yet."
+
+
+def audited(it: Material) -> Section:
+    """What became of adversaries before this judge, if somebody let them loose, and whether that was this very one."""
+    found, title = it.audit, "Audit of the judge"
+    if found is None:
+        text = f"Nobody tried to cheat the judge: {typed(it.folder, 'audit')} does."
+        return Section("audit", title, "", [Prose(text)], {"audit": None})
+    others = _other_judge(it, found)
+    holes: list[list[Words]] = [
+        [Quote(hole.way), Quote(hole.how), "accepted" if hole.accepted else "", Quote(hole.mend)]
+        for hole in found.holes
+    ]
+    body: list[Block] = [Table(["way to cheat", "what it got", "", "what to change"], holes)] if holes else []
+    data = {
+        "good": found.good and not others,
+        "held": found.held,
+        "tried": found.tried,
+        "untried": [one.adversary for one in found.untried],
+        "holes": [hole.way for hole in found.holes],
+        "part": found.asked.part,
+        "changed_since": others,
+        "ended_at": found.ended_at,
+    }
+    style = "" if found.good and not others and not found.asked.part else "yellow"
+    return Section("audit", title, _audit_sentence(found, others, style), body, {"audit": data})
+
+
+def _audit_sentence(found: "AuditRecord", others: list[str], style: str) -> list[Part]:
+    when, told = f"on {figures.moment(found.ended_at)}", f"the judge {found.score}"
+    if others:
+        changed = f"{', '.join(others)} changed since"
+        told = f"An audit {when} is of another version ({changed}); of that one it says: {told}"
+    else:
+        told = f"Audited {when}: {told}"
+    words: list[Part] = [Own(told, style)]
+    if part := found.asked.part:
+        words += [", of a part: ", Quote(part)]
+    return [*words, "."]
+
+
+def _other_judge(it: Material, found: "AuditRecord") -> list[str]:
+    """What is not as it was audited, in words. A combination's task is made from the other, so it is not compared."""
+    task = found.digests.get("task", "") if it.run.combine else it.run.task
+    parts = found.other_parts({**it.run.digests, "task": task})
+    ran = next((trial.fingerprint for trial in it.state.trials_of(it.run.root) if trial.fingerprint), None)
+    return parts or (found.other_terms(ran) if ran and found.fingerprint else [])
 
 
 def heldout(it: Material) -> Section:

@@ -21,7 +21,8 @@ from orchestrator.task import Criteria, StoredTask
 from orchestrator.text import printable
 
 if TYPE_CHECKING:
-    # It opens ledgers, which takes long to load.
+    # What takes long to load: it opens ledgers, or is large.
+    from orchestrator.domain.audit import AuditRecord
     from orchestrator.task import Task
     from orchestrator.views.campaign.history import History
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Material:
     """`folder` is the task's as it was named, `holder` works on it, `asked` are kinds of requests that nobody took yet,
-    `diff` is the winner's against the baseline, `reason` is why work on it ended. What costs something is found once.
+    `diff` is the winner's against the baseline, `reason` is why work on it ended. `audit` is the last audit of the
+    task, of whatever version. What costs something is found once.
     """
 
     state: State
@@ -42,6 +44,7 @@ class Material:
     asked: Sequence[str] = ()
     diff: str = ""
     reason: str = ""
+    audit: "AuditRecord | None" = None
 
     @property
     def metrics(self) -> Sequence[Metric]:

@@ -91,6 +91,7 @@ class Story:
         cohort: str = COHORT,
         proposer: str = "random",
         usd_before: int = 0,
+        begun: Mapping[str, Any] | None = None,
         **limits: int,
     ) -> "Story":
         if not self.state.opened:
@@ -111,6 +112,7 @@ class Story:
             noisy=self.task.certify.rule == "noisy",
             before={},
             usd_before=usd_before,
+            **(begun or {}),
         )
         self.tell(e.LimitsSet(limits={"attempts": 60, **limits}), started)
         self.tell(e.AttemptOpened(node=str(run), parent=None, role=Role.BASELINE, number=1))
@@ -145,10 +147,11 @@ class Story:
         files: Mapping[str, str | bytes] | None = None,
         outputs: Mapping[str, bytes] | None = None,
         log: bytes = b"hello\n",
+        island: int = 0,
         **proposed: Any,
     ) -> str:
         """One attempt from its first event to its last; without a value or an ending it is left at work."""
-        node = self.opened(parent, role)
+        node = self.opened(parent, role, island)
         told = {"operator": "random", "description": "rows=3 rate=0.1", "params": {"rows": 3, "rate": 0.1}, **proposed}
         self.tell(e.Proposed(node=node, draft=1, tree="b" * 64, **told))
         changed = Tree({**self.trees[parent], **Tree.of(files or {"params.json": f'{{"node": "{node}"}}\n'})})
@@ -170,13 +173,19 @@ class Story:
             self.tell(e.ChampionChanged(run=self.state.campaign.run, node=node, cohort=cohort, over=over))
         return node
 
-    def opened(self, parent: str, role: Role = Role.SEARCH) -> str:
+    def opened(self, parent: str, role: Role = Role.SEARCH, island: int = 0) -> str:
         node = child_of(parent, self.state.next_child(parent))
         self._number[role] += 1
         slot = "control" if role is Role.CONTROL else "attempts"
         self.tell(
             e.AttemptOpened(
-                node=node, parent=parent, role=role, number=self._number[role], branch=len(self.state.nodes), step=1
+                node=node,
+                parent=parent,
+                role=role,
+                number=self._number[role],
+                branch=len(self.state.nodes),
+                step=1,
+                island=island,
             ),
             e.Reserved(hold=f"{node}#1", amounts={slot: 1, "usd": 50_000}),
         )

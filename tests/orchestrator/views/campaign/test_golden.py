@@ -7,17 +7,10 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from orchestrator.domain import events as e
-from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Metric, Ranking
-from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
-from orchestrator.domain.records import Purpose, Role, SiteRecord, Spent
-from orchestrator.domain.reports import Look, Reports
-from orchestrator.domain.tier import Tier
 from orchestrator.loop.rounds import over
 from orchestrator.views.campaign.history import History
 from orchestrator.views.campaign.opening import json_text
@@ -29,100 +22,11 @@ from orchestrator.views.render.layout import Line, plain
 from orchestrator.views.render.markdown import document
 from orchestrator.views.render.terminal import Terminal
 from tests.orchestrator.views.campaign.builder import Story, material
-from tests.orchestrator.views.campaign.conftest import HOSTILE
+from tests.orchestrator.views.campaign.kinds import KINDS
 
 GOLDEN = Path(__file__).parent / "golden"
 # Whole records of the domain, which have tests of their own and grow with every field.
 _DUMPED = {"campaign", "run", "best", "node", "drafts", "trials", "events", "guards"}
-
-
-def plain_search() -> Story:
-    """A control beside it, an attempt of every fate, one at work, words that would act if they could."""
-    story = Story().open(beside="grid", usd=5_000_000)
-    story.add_guard("1", "tests")
-    story.baseline(1.0)
-    story.attempt("1", 2.0, kept=True, description="more rows")
-    story.attempt("1", 0.5, description=HOSTILE)
-    story.attempt("1", None, ending=Ending.FAILED, description="breaks")
-    story.attempt("1", 1.5, role=Role.CONTROL)
-    story.attempt("1", None, ending=Ending.STALLED)
-    story.tell(e.AttemptQuarantined(node="1.5", ending=Ending.STALLED, why=HOSTILE))
-    story.attempt("1.1", None, description="at work")
-    return story.tell(e.Steered(text="use a heap"), e.Steered(text=HOSTILE))
-
-
-def noisy_scores() -> Story:
-    """A second run, on another site, with certified scores."""
-    story = Story(task={"certify": {"rule": "noisy", "repeats": 5, "champion": 5}}).open()
-    story.baseline(1.0)
-    story.attempt("1", 9.0)
-    story.open(2)
-    caveats = ("no seccomp",)
-    site = SiteRecord(backend="modal", boundary="modal: a sandbox", judge="docker/runc", caveats=caveats)
-    story.tell(e.SiteOpened(site=site))
-    story.baseline(1.0, run=2)
-    for value in (0.8, 1.2, 0.9):
-        story.score("2", {"score": value}, purpose=Purpose.REPEAT)
-    story.attempt("2", 3.0, kept=True)
-    story.score("2.1", {"score": 2.5}, purpose=Purpose.REPLAY)
-    return story.tell(e.CampaignStopped(reason="40 of 40 attempts are used"))
-
-
-def models_and_roles() -> Story:
-    """Calls of two roles, a flag and a hold."""
-    story = Story(task={"roles": {"evolver": {}, "verifier": {}}}).open(usd=5_000_000, proposer="llm")
-    story.baseline(1.0)
-    best = story.attempt("1", 2.0, kept=True)
-    spent, tokens = Spent(microdollars=300_000, tokens=1_100), Tokens(input=700, output=300, cache_read=100)
-    for call, role in (("c1", ModelRole.USER), ("c2", ModelRole.VERIFIER)):
-        of: dict[str, Any] = {"node": best, "call": call, "role": role, "model": f"a-model `{call}`"}
-        story.tell(e.ModelCallIntended(**of, worst=spent))
-        story.tell(e.ModelCallEnded(**of, ending=CallEnding.COMPLETE, tokens=tokens, spent=spent))
-    story.tell(e.Reviewed(node=best, draft=1, finding="flag", reasons=HOSTILE))
-    return story.tell(e.OffersCounted(node=best, offered=3, distinct=1, refused=1))
-
-
-def pruned_and_held_out() -> Story:
-    """A rule that ended one trial, and a held-out split that development runs away from."""
-    story = Story().open(beside="random")
-    story.baseline(1.0)
-    story.attempt("1", 2.0, kept=True)
-    node = story.opened("1")
-    look = Look(step=4, value=0.2, why="step 4: 0.2 at best, below the median 0.5 of 5 peers")
-    reports = Reports(points=((0, 0.1), (4, 0.2)), count=5)
-    ended = e.TrialEnded(trial=f"{node}-1", ending=Ending.PRUNED, spent=Spent(milliseconds=9), reports=reports)
-    story.tell(e.TrialIntended(trial=f"{node}-1", node=node, purpose=Purpose.SUBMIT, draft=0))
-    story.tell(ended.model_copy(update={"pruning": look}))
-    story.end(node, Ending.PRUNED)
-    for query, (name, better, released) in enumerate((("1", False, 0.9), ("1.1", True, 1.2)), 1):
-        story.tell(e.HeldOutIntended(node=name, query=query, queries=10))
-        asked: dict[str, Any] = {"node": name, "query": query, "better": better, "released": released, "step": 0.1}
-        story.tell(e.HeldOutAsked(**asked, cohort="held"))
-    return story
-
-
-def judged_in_one_chamber() -> Story:
-    """A score that can be forged, and a round that is over."""
-    story = Story(task={"judge": {"command": ["python3", "judge.py"], "mode": "shared"}}).open()
-    story.baseline(1.0)
-    story.tell(e.RoundStarted(run=1, number=1, size=1))
-    story.attempt("1", 2.0, kept=True, verdict={"tier": Tier.SHARED}, description="quick")
-    return story
-
-
-def just_begun() -> Story:
-    """Every part has something to say, or nothing, before the first score."""
-    return Story().open(beside="grid")
-
-
-KINDS: list[Callable[[], Story]] = [
-    plain_search,
-    noisy_scores,
-    models_and_roles,
-    pruned_and_held_out,
-    judged_in_one_chamber,
-    just_begun,
-]
 
 
 def _shown(title: str, lines: list[Line]) -> str:

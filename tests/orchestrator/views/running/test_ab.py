@@ -93,6 +93,19 @@ def test_a_comparison(folder: Path) -> None:
     assert "| pair | seed |" in text
 
 
+def test_a_search_that_learns_beside_one_that_does_not(folder: Path) -> None:
+    """--arms says how each side learns; it is on record in each campaign, and all else is the same."""
+    found = told("ab", folder, "--arms", "off,gradient", "--attempts", "2", "--seeds", "1", "--rate", "1000/s")
+    options = []
+    for name in ("01a", "01b"):
+        with read_campaign(folder / ".blastdoor" / "ab" / name) as reading:
+            options.append(json.loads(reading.state.run.options))
+            assert reading.state.count(Role.SEARCH) == 2
+    assert [it.pop("meta") for it in options] == ["off", "gradient"]
+    assert options[0] == options[1]
+    assert found["open"] == 0
+
+
 def test_the_total_is_said_before_it_starts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts and dollars of all campaigns together; a dry run says no more and leaves nothing."""
     monkeypatch.setenv("BLASTDOOR_USD_PER_HOUR", "$3.6")
