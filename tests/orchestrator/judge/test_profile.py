@@ -149,7 +149,7 @@ def test_what_has_room() -> None:
     assert fitting({"f.py": cold}, 1000) == {}
     assert {path: json.loads(text) for path, text in fitting({"f.py": warm}, room).items()} == {"f.py": one}
     assert fitting({"f.py": warm}, room - 1) == {}
-    found = fitting({"f.py": hot, "g.py": cold, "h.py": warm}, 1000)
+    found = fitting({"f.py": hot, "g.py": cold, "h.py": warm}, 700)
     assert list(found) == ["f.py", "h.py"]
     assert json.loads(found["f.py"])["heat"] == hot["heat"][:19]
 
