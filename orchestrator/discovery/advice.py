@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from orchestrator.bounded_json import JsonRefused, loads
+from orchestrator.change import shown
 from orchestrator.discovery.bench import REPLAY_S, pool_of
 from orchestrator.discovery.chambers import CALLS, Laboratory
 from orchestrator.discovery.repository import Repository
 from orchestrator.discovery.targets import FunctionTarget, Language, ParameterTarget, Target
 from orchestrator.llm.line import Answer
+from orchestrator.llm.secrets import secrets_in
 from orchestrator.text import printable_lines
 
 ANSWER_TOKENS: Final = 6_000
@@ -41,7 +43,7 @@ Only plain data: null, booleans, numbers, texts, lists, objects; {"$tuple": [...
 
 
 class NoAdvice(Exception):
-    """The answer is not in the form that was asked for. One line for a person."""
+    """The model may not be asked, or its answer is not in the form that was asked for. One line for a person."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +55,24 @@ class Advice:
 
 
 def prompt(target: Target, repository: Repository) -> str:
-    """The target, its file and some of the tests, as far as they fit."""
+    """The target, its file and some of the tests, as far as they fit. Raises NoAdvice for a secret in what is shown."""
     asked = target.base if isinstance(target, ParameterTarget) else target
     lines, left = [f"The target: {target.title}", f"It may be changed here: {', '.join(target.editable)}"], _MOST_SHOWN
     for path in dict.fromkeys([asked.path, *repository.tests[:_MOST_TESTS]]):
-        text = repository.files.get(path, b"")[:left].decode("utf-8", "replace")
+        data = repository.files.get(path, b"")
+        _refuse_secrets(path, data, data.count(b"\n", 0, left) + 1)
+        text = data[:left].decode("utf-8", "replace")
         left -= len(text)
         if text:
             lines += ["", f"--- {path} ---", *(f"| {line}" for line in printable_lines(text))]
     return "\n".join(lines)
+
+
+def _refuse_secrets(path: str, data: bytes, lines: int) -> None:
+    """Looks at the whole of a line that is shown in part: half a key is no key to those who look for one."""
+    for line, kind in secrets_in(data, path):
+        if line <= lines:
+            raise NoAdvice(f"{shown(path)} line {line} looks like {kind}, and would be shown to it; take it out")
 
 
 def read_advice(answer: Answer) -> Advice:

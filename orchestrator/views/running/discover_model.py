@@ -39,8 +39,12 @@ class Advised:
 
 async def advised(adviser: Adviser, target: Target, made: Made, laboratory: Laboratory) -> Advised:
     """A model that gives nothing to use costs the task nothing. Raises the sandbox's errors."""
+    try:
+        question = prompt(target, made.repository)
+    except NoAdvice as error:
+        why = short(str(error), 300)
+        return Advised(target, made, f"model: not asked, so without it: {why}", {"microdollars": 0, "why": why})
     adviser.doing("a model is asked for a statement and for questions")
-    question = prompt(target, made.repository)
     asked = await ask_once(
         adviser.ready,
         adviser.settings,

@@ -43,10 +43,10 @@ def settings_for(server: MessagesServer) -> Settings:
 
 
 async def asked(
-    folder: Path, server: MessagesServer, wait_s: float = 60, pool: Pool | None = None
+    folder: Path, server: MessagesServer, wait_s: float = 60, pool: Pool | None = None, tests: str = "import pairs\n"
 ) -> tuple[Advised, FunctionTarget]:
     """About a function with a few known calls."""
-    there = repository(folder, {"pairs.py": CODE, "tests/test_pairs.py": "import pairs\n"})
+    there = repository(folder, {"pairs.py": CODE, "tests/test_pairs.py": tests})
     place = laboratory(there)
     pool = pool or await _pool(there, place)
     target = FunctionTarget("pairs", "pairs", "pairs.py", 1.0, 6, ("pairs.py::pairs",), (), pool)
@@ -121,6 +121,30 @@ async def test_a_model_that_gives_nothing(tmp_path: Path, messages_server: Messa
     assert why in told.line
     assert "\n" not in told.line
     assert (told.target, told.made.hint) == (target, "")
+
+
+@pytest.mark.parametrize("before", ["import pairs\n#", "#" * (24_000 - len(CODE) - 8)], ids=["whole", "half of it"])
+async def test_no_model_is_shown_a_secret(tmp_path: Path, messages_server: MessagesServer, before: str) -> None:
+    """Nothing is sent, one line says where it stands and not what it is, and the task is what it would have been."""
+    key = "AKIA" + "ABCDEFGHIJKLMNOP"
+    pool = Pool(b"", 3, 3, (1.0,), 0)
+    told, target = await asked(tmp_path / "there", messages_server, pool=pool, tests=f"{before} {key}")
+    line = before.count("\n") + 1
+    assert told.line.startswith(
+        f"model: not asked, so without it: tests/test_pairs.py line {line} looks like an AWS key"
+    )
+    assert key not in told.line
+    assert messages_server.bodies == []
+    assert (told.target, told.made.hint) == (target, "")
+    assert told.record == {"microdollars": 0, "why": told.line.removeprefix("model: not asked, so without it: ")}
+
+
+async def test_a_secret_that_is_not_shown(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """Lines behind what is shown stop nothing."""
+    messages_server.play(said(questions=[]))
+    tests = "#\n" * 24_000 + "# AKIA" + "ABCDEFGHIJKLMNOP"
+    await asked(tmp_path / "there", messages_server, pool=Pool(b"", 3, 3, (1.0,), 0), tests=tests)
+    assert len(messages_server.bodies) == 1
 
 
 @pytest.mark.parametrize(
