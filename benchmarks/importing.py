@@ -70,14 +70,14 @@ class Told:
 
     @property
     def equal(self) -> bool:
-        return bool(self.judged and self.native and self.native.score is not None) and (
-            repr(self.judged.score) == repr(self.native.score)  # type: ignore[union-attr]  # as was just seen
-        )
+        if not self.judged or not self.native or self.native.score is None:
+            return False
+        return repr(self.judged.score) == repr(self.native.score)
 
     @property
     def by_chance(self) -> bool:
         """Natively it does not get the same score twice either."""
-        return bool(self.again and self.native) and self.again.score != self.native.score  # type: ignore[union-attr]
+        return self.again is not None and self.native is not None and self.again.score != self.native.score
 
 
 async def measure(

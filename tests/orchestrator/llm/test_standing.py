@@ -94,13 +94,15 @@ async def test_a_little_too_much_output(gateway: Gateway, messages_server: Messa
     assert gateway.unusable is None
 
 
-async def test_who_waits_is_not_sent(messages_server: MessagesServer, line: OpenLine, ear: Listener) -> None:
+async def test_who_waits_is_not_sent(
+    messages_server: MessagesServer, line: OpenLine, ear: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A call that waits while the provider is found unusable is not forwarded, and costs nothing."""
 
     async def gone(call: Call) -> None:
         line.standing.found(f"gone before {call.id}")
 
-    ear.intended = gone  # type: ignore[method-assign]
+    monkeypatch.setattr(ear, "intended", gone)
     assert await post(line) == 401
     assert messages_server.requests == []
     assert (ear.used.ending, ear.used.spent) == (CallEnding.FAILED, Spent())
