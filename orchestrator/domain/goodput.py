@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from orchestrator.domain.node import order_of, run_of
+from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role, Run, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Mode, Verdict
@@ -90,7 +90,7 @@ def iterations(state: State, run: Run) -> dict[str, int]:
 def in_order(state: State, run: Run) -> list[Node]:
     """The nodes of a run in the order in which they were opened."""
     nodes = (node for node in state.nodes.values() if run_of(node.id) == run.number)
-    return sorted(nodes, key=lambda node: (node.opened_at, order_of(node.id)))
+    return sorted(nodes, key=lambda node: node.opened_place)
 
 
 def comparable(node: Node, run: Run) -> Verdict | None:

@@ -81,7 +81,7 @@ def beaten(state: State, node: Node, cohort: str) -> str | None:
         return node.certification.champion
     run, mine = run_of(node.id), node.references.get(cohort)
     holders = [it for it in state.nodes.values() if cohort in it.references and run_of(it.id) == run and it != node]
-    before = [it for it in holders if (it.references[cohort] < mine if mine else it.ended_at <= node.ended_at)]
+    before = [it for it in holders if (it.references[cohort] < mine if mine else it.ended_place <= node.ended_place)]
     return max(before, key=lambda it: it.references[cohort]).id if before else None
 
 

@@ -148,9 +148,11 @@ class Book:
             return folded
 
     def _numbered(self, event: e.Event) -> e.Event:
-        if not isinstance(event, e.AttemptEnded):
-            return event
-        return event.model_copy(update={"order": self.state.campaign.endings + 1})
+        if isinstance(event, e.AttemptOpened):
+            return event.model_copy(update={"order": self.state.campaign.openings + 1})
+        if isinstance(event, e.AttemptEnded):
+            return event.model_copy(update={"order": self.state.campaign.endings + 1})
+        return event
 
     def _have_written(self) -> None:
         if not self._waiting:  # a listener recorded something, and ours went with it

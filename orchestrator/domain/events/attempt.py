@@ -13,7 +13,8 @@ from orchestrator.domain.verdict import Stage
 
 class AttemptOpened(Event):
     """`island` is the population that it belongs to, 0 where there is one, or where it belongs to all. `drawn` is what
-    was chosen to begin its branch.
+    was chosen to begin its branch. `order` is the so-manieth opening of the campaign that it is, since clocks go back;
+    older ledgers do not say.
     """
 
     kind: Literal["attempt opened"] = "attempt opened"
@@ -26,6 +27,7 @@ class AttemptOpened(Event):
     injection: int | None = None
     island: int = 0
     drawn: Drawn | None = None
+    order: int = 0
 
     def apply(self, state: State, at: str, /) -> None:
         node = Node(
@@ -39,6 +41,7 @@ class AttemptOpened(Event):
             island=self.island,
             drawn=self.drawn,
             opened_at=at,
+            opened_order=self.order,
         )
         state.new("node", self.node, node)
         state.index(node, new=True)
@@ -47,6 +50,8 @@ class AttemptOpened(Event):
         counts = {**now.counts, role: now.counts.get(role, 0) + 1}
         waiting = tuple(number for number in now.waiting if number != self.injection)
         state.set_campaign(counts=counts, branches=max(now.branches, self.branch), waiting=waiting)
+        if self.order:
+            state.set_campaign(openings=self.order)
 
     @property
     def said(self) -> str:

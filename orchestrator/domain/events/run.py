@@ -103,7 +103,8 @@ class RoundStarted(Event):
 
     def apply(self, state: State, at: str, /) -> None:
         opened, paid = state.count(Role.SEARCH), state.count_paid(Role.SEARCH)
-        begun = Round(run=self.run, number=self.number, size=self.size, opened=opened, paid=paid, at=at)
+        ended = state.campaign.endings
+        begun = Round(run=self.run, number=self.number, size=self.size, opened=opened, paid=paid, ended=ended, at=at)
         state.set_campaign(round=begun)
 
     @property

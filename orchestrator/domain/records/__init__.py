@@ -12,7 +12,9 @@ from orchestrator.domain.records.node import (
     LikenessRecord,
     Minimal,
     Node,
+    OpenedPlace,
     PartRecord,
+    opened_place,
     was_or_will_be_run,
 )
 from orchestrator.domain.records.pool import POOL, Combining, MemberAtWork, MemberOutputs, PoolMember
@@ -41,6 +43,7 @@ __all__ = [
     "Minimal",
     "Node",
     "OpenCall",
+    "OpenedPlace",
     "PartRecord",
     "Phase",
     "PlaybookVersion",
@@ -53,5 +56,6 @@ __all__ = [
     "Spent",
     "Standing",
     "Trial",
+    "opened_place",
     "was_or_will_be_run",
 ]

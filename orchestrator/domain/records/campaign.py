@@ -12,7 +12,7 @@ PROFILE = "profile"
 
 class Round(BaseModel, extra="forbid", frozen=True):
     """What is done between two looks of a person. `opened` and `paid` are how many attempts of the search the run had
-    when it began, all of them and those that were not cancelled.
+    when it began, all of them and those that were not cancelled; `ended` how many attempts of the campaign had ended.
     """
 
     run: int
@@ -20,6 +20,7 @@ class Round(BaseModel, extra="forbid", frozen=True):
     size: int | None
     opened: int
     paid: int
+    ended: int = 0
     at: str
 
 
@@ -134,6 +135,7 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     branches: int = 0
     waiting: tuple[int, ...] = ()
     since_improvement: int = 0
+    openings: int = 0
     endings: int = 0
     refunds: dict[str, int] = Field(default_factory=dict)
     references: int = 0

@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import Tokens
+from orchestrator.domain.node import order_of
 from orchestrator.domain.proposal import Drawn, Value
 from orchestrator.domain.records.base import Phase, Role, Spent
 from orchestrator.domain.verdict import Stage, Verdict
@@ -116,6 +117,14 @@ class Certification(BaseModel, extra="forbid", frozen=True):
     both: bool = False
 
 
+OpenedPlace = tuple[int, str, tuple[int, ...]]
+
+
+def opened_place(node: str, order: int, at: str) -> OpenedPlace:
+    """To sort by: the order of the ledger; of an older one that of the clock, then that of the tree."""
+    return order, at, order_of(node)
+
+
 class Node(BaseModel, extra="forbid", frozen=True):
     """A place in the tree and the attempt that fills it. `booked` is the part of `spent` that the accounts have.
 
@@ -190,8 +199,13 @@ class Node(BaseModel, extra="forbid", frozen=True):
     booked: Spent = Spent()
     cost: Spent | None = None
     opened_at: str = ""
+    opened_order: int = 0
     ended_at: str = ""
     ended_order: int = 0
+
+    @property
+    def opened_place(self) -> OpenedPlace:
+        return opened_place(self.id, self.opened_order, self.opened_at)
 
     @property
     def ended_place(self) -> tuple[int, str]:

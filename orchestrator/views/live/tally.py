@@ -67,7 +67,7 @@ class Tally:
         self._points: list[Point] = points_of(state, self._metric)
         self._places = {node.id: place for place, node in enumerate(nodes)}
         self._steps: list[Step] = stair_of(state, self._points, self._metric)
-        over = sorted((node for node in nodes if node.phase is Phase.ENDED), key=lambda node: node.ended_at)
+        over = sorted((node for node in nodes if node.phase is Phase.ENDED), key=lambda node: node.ended_place)
         self._endings = deque((self.ended_line(node) for node in over[-ENDINGS_KEPT:]), ENDINGS_KEPT)
         self._drawn = best_of((node for node in nodes if node.role is Role.CONTROL), run, self._ranking)
         self._pace = Pace(now, self._used())

@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import order_of, run_of
-from orchestrator.domain.records import Node, Phase, Role, Run
+from orchestrator.domain.records import Node, OpenedPlace, Phase, Role, Run, opened_place
 from orchestrator.domain.state import State, no_collection
 from orchestrator.text import short
 from orchestrator.views.campaign.looks import KEPT, LOOKS, look_of
@@ -80,25 +80,26 @@ class Board:
         own = f"{self.run}."
         with no_collection():
             found = [
-                (node.opened_at, order_of(node.id), node.id, node.parent, self._row(node))
+                (opened_place(node.id, node.opened_order, node.opened_at), node.id, node.parent, self._row(node))
                 for node in nodes
                 if node.id.startswith(own) or node.id == own[:-1]
             ]
-            found.sort(key=lambda one: one[:2])
+            found.sort(key=lambda one: one[0])
             self.missing = max(0, len(found) - MOST_NODES)
             self._take(found[:MOST_NODES])
 
-    def _take(self, found: Sequence[tuple[str, tuple[int, ...], str, str | None, Row]]) -> None:
+    def _take(self, found: Sequence[tuple[OpenedPlace, str, str | None, Row]]) -> None:
         """All at once, column by column: one by one takes half as long again."""
         if not found:
             return
-        self._began = _seconds(found[0][0])
-        self._names = [name for _, _, name, _, _ in found]
+        (_, began, _), *_ = found[0]
+        self._began = _seconds(began)
+        self._names = [name for _, name, _, _ in found]
         self._places = {name: place for place, name in enumerate(self._names)}
         by_column = zip(self._columns.values(), zip(*(row for *_, row in found), strict=True), strict=True)
         for column, values in by_column:
             column.extend(values)
-        parents = (self._places.get(parent, -1) if parent else -1 for _, _, _, parent, _ in found)
+        parents = (self._places.get(parent, -1) if parent else -1 for _, _, parent, _ in found)
         self._columns["parent"] = array("q", parents)
         for name in _TIMES:
             since = (round(at - self._began, 1) if at >= 0 else -1.0 for at in self._columns[name])
@@ -106,7 +107,7 @@ class Board:
 
     def update(self, nodes: Iterable[Node]) -> list[list[Any]]:
         """The rows that are new or changed, each with its place before it."""
-        own = sorted((node for node in nodes if run_of(node.id) == self.run), key=lambda node: node.opened_at)
+        own = sorted((node for node in nodes if run_of(node.id) == self.run), key=lambda node: node.opened_place)
         places = [self._put(node.id, node.parent, self._row(node)) for node in own]
         return [[place, *self._told(place)] for place in places if place is not None]
 

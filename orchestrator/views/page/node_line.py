@@ -31,6 +31,7 @@ class NodeLine(BaseModel, frozen=True):
     kept: bool = False
     spent: Spent = Spent()
     opened_at: str = ""
+    opened_order: int = 0
     ended_at: str = ""
 
     @property

@@ -219,7 +219,7 @@ def parameters(it: Followed, number: int | None) -> dict[str, Any]:
     state = it.reading.state
     metric = metrics_of(it.reading, run)[0]
     found = [
-        (node.opened_at, node.id, value, node.params)
+        (node.opened_place, node.id, value, node.params)
         for node in _each(state, run)
         if node.params and (value := _scored(state, node, metric.name)) is not None
     ]

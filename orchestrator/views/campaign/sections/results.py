@@ -202,7 +202,7 @@ def stalls(it: Material) -> Section:
 
 def recent(it: Material) -> Section:
     """The last that ended, and what is in quarantine."""
-    over = sorted((node for node in it.nodes if node.phase is Phase.ENDED), key=lambda node: node.ended_at)
+    over = sorted((node for node in it.nodes if node.phase is Phase.ENDED), key=lambda node: node.ended_place)
     waiting = [node for node in it.nodes if node.phase is Phase.QUARANTINED]
     last = [*over[-_LAST:], *waiting]
     body = [Lines([_ended(it, node) for node in last], cut=True)] if last else []

@@ -42,8 +42,9 @@ def _rows(it: Material, nodes: list[Node]) -> list[list[Part]]:
 
 def nodes_of(state: State, now: Round) -> list[Node]:
     """The attempts that ended since the round began, in that order; whatever they were begun for."""
-    over = (it for it in state.nodes.values() if it.phase is Phase.ENDED and it.ended_at >= now.at and it.parent)
-    return sorted((it for it in over if run_of(it.id) == now.run), key=lambda it: it.ended_at)
+    began = (now.ended + 1, "") if now.ended else (0, now.at)
+    over = (it for it in state.nodes.values() if it.phase is Phase.ENDED and it.ended_place >= began and it.parent)
+    return sorted((it for it in over if run_of(it.id) == now.run), key=lambda it: it.ended_place)
 
 
 def _row(it: Material, node: Node) -> list[Part]:
