@@ -323,7 +323,12 @@ class Flags(UserOptions):
         Option("With islands: attempts until each gets its neighbour's best.", _ONE_OR_MORE, Scope.RUN, default=25),
     ] = None
     combine: Annotated[
-        bool | None, Option("When it is over, combine the best candidates in a stage of its own.", Switch(), Scope.RUN)
+        bool | None,
+        Option(
+            "When it is over, combine the best candidates in a stage of its own, with budget.combination attempts.",
+            Switch(),
+            Scope.RUN,
+        ),
     ] = None
     tunes: Annotated[int | None, Option("Maximum number of tune trials.", _COUNT, Scope.CAP)] = None
     minimise: Annotated[
@@ -348,10 +353,8 @@ class Flags(UserOptions):
     ask: Annotated[bool | None, Option("Ask a person before a candidate becomes the best.", Switch(), Scope.CAP)] = None
 
     def of_a_stage(self) -> Self:
-        """What holds for the combination stage as well, which has attempts and a search of its own."""
-        caps = ("usd", "tokens", "seconds", "wall", "stall_losses", "artifacts", "rate", "minimisation")
-        both = (*options_of(Scope.SITE), "seed", "minimise", *caps)
-        return type(self)(**{name: getattr(self, name) for name in both})
+        """What holds for the combination stage as well."""
+        return type(self)(**{name: getattr(self, name) for name in OF_A_STAGE})
 
     def but(self, **said: Any) -> Self:
         """The same with other values."""
@@ -373,3 +376,13 @@ OPTIONS = MappingProxyType(dict(_declared()))
 
 def options_of(scope: Scope) -> tuple[str, ...]:
     return tuple(name for name, option in OPTIONS.items() if option.scope is scope)
+
+
+# What is said for a search holds for the combinations of what it found, too: all but its attempts, its patience and its
+# way to search, which a combination stage has of its own, and whether somebody looks on between rounds.
+_OWN_OF_A_STAGE = ("attempts", "patience", "review")
+OF_A_STAGE = (
+    "seed",
+    *(name for name in options_of(Scope.CAP) if name not in _OWN_OF_A_STAGE),
+    *options_of(Scope.SITE),
+)

@@ -9,12 +9,12 @@ from orchestrator.domain.state import State
 from orchestrator.ledger import Artifacts
 from orchestrator.loop.workbench import Parts
 from orchestrator.proposers import Proposer
-from orchestrator.run_options import OPTIONS, Flags, Scope
+from orchestrator.run_options import OF_A_STAGE, OPTIONS, Flags, Scope
 from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, diff_of, load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.choice import OF_A_SITE, SiteChoice
+from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.combining import base_run, with_pool
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.options import Options, resolve
@@ -43,16 +43,16 @@ class CannotOpen(Exception):
 
 def kept_of(state: State, how: How, base: Run | None, artifacts: Artifacts) -> dict[str, object]:
     if how is How.COMBINE and base:
-        return site_kept_by(base)
+        return stage_kept_by(base)
     if how is not How.RESUME:
         return {}
     said = task_of(state.run, artifacts).search.model_dump(include=set(_AT_FIRST), exclude_none=True)
     return {**_AT_FIRST, **said, **kept_by(state.run)}
 
 
-def site_kept_by(run: Run) -> dict[str, object]:
-    """Where a run was begun: combinations of its nodes are measured where those were."""
-    return {name: value for name, value in kept_by(run).items() if name in OF_A_SITE}
+def stage_kept_by(run: Run) -> dict[str, object]:
+    """What of a run holds for combinations of its nodes: they are measured where those were, under the same caps."""
+    return {name: value for name, value in kept_by(run).items() if name in OF_A_STAGE}
 
 
 def kept_by(run: Run) -> dict[str, object]:
@@ -78,7 +78,7 @@ def site_of_campaign(
     with read_campaign(kept_in or folder, settings) as reading:
         if base := base_run(reading.state, how):
             stage = load_task(task_folder_of(folder)).combination()
-            kept = site_kept_by(base) if how is How.COMBINE else kept_by(reading.state.run)
+            kept = stage_kept_by(base) if how is How.COMBINE else kept_by(reading.state.run)
             return resolve(flags, stage, settings, kept).site
         if proposer is None:
             refuse_missing(reading.state.run, backend=flags.backend)

@@ -25,7 +25,8 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
     """Combine the best candidates of TASK in a stage of its own.
 
     The stage is the next run of the campaign. Its pool is chosen from the last run, as [combine] of the task says, and
-    never changes; `blastdoor resume` continues the stage. Attempts are those of budget.combination.
+    never changes; `blastdoor resume` continues the stage. Attempts are those of budget.combination, or --attempts.
+    Caps, place, width and seed that the last run was begun with hold here, too, unless a flag says otherwise.
 
     Exit codes are those of `blastdoor run`.
     """

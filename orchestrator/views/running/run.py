@@ -40,6 +40,9 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
     Press Ctrl-C once to end it cleanly, twice to end it at once; nothing is lost either way, and `blastdoor resume`
     continues it.
 
+    With --combine, --attempts, --patience and how to search are those of this stage: the combination stage has its own
+    in the task. Caps, place, width, seed, --ask and --minimise hold for both.
+
     Exit code 0 when a stop rule ended it, 1 when too many attempts in a row ended free, 2 when the task or the proposer
     is at fault, 3 when the engine fails, 130 when a signal ended it.
     """

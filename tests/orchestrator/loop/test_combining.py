@@ -15,8 +15,10 @@ from orchestrator.domain.verdict import Mode
 from orchestrator.ledger import Fenced, Ledger
 from orchestrator.loop.pool import deliver, refuse_too_few
 from orchestrator.loop.workbench import PoolFailed
+from orchestrator.run_options import Flags
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
+from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.resuming import CannotOpen
 from orchestrator.wiring.site import Site
 from sandbox import Input, Job, Refused, Unavailable
@@ -269,6 +271,23 @@ async def test_no_attempts_for_it(tmp_path: Path) -> None:
             pass
     async with scripted(folder, None, {"value": 9}, how=How.COMBINE, attempts=1) as stage:
         assert (await stage.run()).reason == "1 of 1 attempt is used"
+
+
+async def test_what_of_the_base_stage_holds(tmp_path: Path) -> None:
+    """Caps, place, width, seed and whether a person is asked are the campaign's, also where the stage is begun by
+    another command, or by a resume. Attempts, patience and the way to search are the stage's own, and a flag of its own
+    wins.
+    """
+    folder = write_both(tmp_path / "task")
+    said = {"usd": 5.0, "wall": 3600.0, "seconds": 900.0, "tokens": 7, "tunes": 3, "minimisation": 9, "minimise": True}
+    await base_stage(folder, **said, seed=4, width=2, ask=False, patience=30, attempts=9, meta="gradient", depth=3)
+    async with open_campaign(folder, make_site(Script()), how=How.COMBINE, flags=Flags(usd=6.0)) as stage:
+        options = stage.options
+        assert {name: options[name] for name in said} == {**said, "usd": 6.0}
+        assert (options["seed"], options["width"], options["ask"]) == (4, 2, False)
+        assert {options.sources[name] for name in (*said, "seed", "width", "ask")} == {"campaign", "flag"}
+        assert (options["attempts"], options.sources["attempts"]) == (6, "task")
+        assert (options["patience"], options["meta"], options["depth"]) == (None, "off", None)
 
 
 async def test_no_room_for_members(tmp_path: Path) -> None:
