@@ -18,10 +18,11 @@ from orchestrator.meta.policy import View
 from orchestrator.proposers import Brief, Stalled, Tried
 from orchestrator.proposers.operators import Operators
 from orchestrator.wiring.beginning import How
+from orchestrator.wiring.ledgers import FILE
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.books import check_books, ledger_of
 from tests.orchestrator.loop.scripted import Scripted, scripted
-from tests.orchestrator.loop.test_operators import Reading, code_task
+from tests.orchestrator.loop.test_operators import SOLVE, Reading, code_task, history
 
 WIDTH, ATTEMPTS = 4, 18
 FLAGS: dict[str, Any] = {
@@ -157,3 +158,110 @@ async def test_several_in_flight_outlive_a_kill(tmp_path: Path, kind: type[e.Eve
         assert read_again(session, state) == known(session)
     with ledger_of(copy) as ledger:
         check_books(ledger)
+
+
+@pytest.mark.postgres
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize("meta", ["lift", "gradient"])
+async def test_in_a_database(tmp_path: Path, meta: str) -> None:
+    """A search whose ledger is in PostgreSQL learns the same: stopped with several in flight and resumed, it knows what
+    the rows tell; one at a time it goes on with the very draws of a campaign that was never stopped.
+    """
+    task, flags = code_task(tmp_path / "wide"), {**FLAGS, "meta": meta}
+    async with scripted(task, Unlike(), **flags) as session:
+        session.stop_at(e.AttemptEnded, 8)
+        await session.run()
+    with ledger_of(task) as ledger:
+        before = State.from_rows(ledger.rows())
+    assert not (task / ".blastdoor" / FILE).exists()
+    async with scripted(task, Unlike(), how=How.RESUME) as session:
+        assert read_again(session, before) == known(session)
+        assert known(session)[2] is not None
+        await session.run()
+        assert session.charged == ATTEMPTS
+        assert read_again(session, session.bench.state) == known(session)
+
+    calm, stopped = code_task(tmp_path / "calm"), code_task(tmp_path / "stopped")
+    flags |= {"width": 1}
+    async with scripted(calm, Reading(), **flags) as session:
+        await session.run()
+        expected = history(session.bench.state)
+    async with scripted(stopped, Reading(), **flags) as session:
+        session.stop_at(e.AttemptEnded, 9)
+        await session.run()
+    async with scripted(stopped, Reading(), how=How.RESUME) as session:
+        await session.run()
+        assert history(session.bench.state) == expected
+
+
+STAGE = """
+[combine]
+pool = 3
+diversity = 0
+editable = ["solve.py"]
+[combine.trial]
+command = ["combination"]
+[combine.search]
+proposer = "operators"
+meta = "{meta}"
+credit = "lineage"
+selection = "drawn"
+depth = 3
+[budget]
+combination = {attempts}
+"""
+
+
+async def base_and_stage(task: Path, meta: str, **flags: Any) -> Path:
+    """Code is changed in both stages; the base stage is over, and it learnt, too."""
+    code_task(task)
+    file = task / "blastdoor.toml"
+    file.write_text(file.read_text() + STAGE.format(meta=meta, attempts=ATTEMPTS))
+    (task / "combine").mkdir()
+    (task / "combine" / "solve.py").write_text(SOLVE.replace("2.0", "7.0"))
+    async with scripted(task, Unlike(), **FLAGS, **flags) as session:
+        await session.run()
+        assert session.charged == ATTEMPTS
+    return task
+
+
+@pytest.mark.parametrize("where", ["file", pytest.param("database", marks=pytest.mark.postgres)])
+@pytest.mark.parametrize("meta", ["lift", "gradient"])
+async def test_in_a_combination_stage(tmp_path: Path, request: pytest.FixtureRequest, meta: str, where: str) -> None:
+    """A stage learns from its own attempts and from none of the base's: the first draw is by the usual weights. With
+    several in flight, at any moment and after a resume, what it knows is in the ledger; one at a time, a stage that was
+    stopped goes on with the very draws of one that was not.
+    """
+    if where == "database":
+        request.getfixturevalue("database")
+    task = await base_and_stage(tmp_path / "wide", meta)
+    async with scripted(task, Unlike(), how=How.COMBINE, width=WIDTH) as stage:
+        assert (list(stage.bench.pasts[Role.SEARCH].ended), stage.options["meta"]) == ([], meta)
+
+        def compare(_: e.Event) -> None:
+            assert read_again(stage, stage.bench.state) == known(stage)
+
+        for kind in (e.Proposed, e.Promoted, e.AttemptEnded):
+            stage.when(kind, compare)
+        stage.stop_at(e.AttemptEnded, 8)
+        await stage.run()
+    async with scripted(task, Unlike(), how=How.RESUME) as stage:
+        ended, _, view = known(stage)
+        assert {it.node.split(".")[0] for it in ended} == {"2"}
+        assert view is not None
+        assert read_again(stage, stage.bench.state) == known(stage)
+        await stage.run()
+        numbers = [it.number for it in stage.bench.pasts[Role.SEARCH].ended]
+        assert sorted(numbers) == list(range(1, ATTEMPTS + 1))
+
+    calm, stopped = [await base_and_stage(tmp_path / name, meta) for name in ("calm", "stopped")]
+    async with scripted(calm, Reading(), how=How.COMBINE, seed=3) as stage:
+        await stage.run()
+        expected = [it for it in history(stage.bench.state) if str(it[0]).startswith("2.")]
+    async with scripted(stopped, Reading(), how=How.COMBINE, seed=3) as stage:
+        stage.stop_at(e.AttemptEnded, 9)
+        await stage.run()
+    async with scripted(stopped, Reading(), how=How.RESUME) as stage:
+        await stage.run()
+        assert [it for it in history(stage.bench.state) if str(it[0]).startswith("2.")] == expected
+    assert len(expected) == ATTEMPTS
