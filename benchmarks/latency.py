@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.figure import Figure
 from sandbox import Bundle, DockerConfig, Ending, Job, Limits
 from sandbox.backends.docker.backend import DockerBackend
-from sandbox.posture import FIRST_UID, FULL, container_config, seccomp_profile
+from sandbox.posture import CHAMBER_UIDS, FULL, container_config, seccomp_profile
 
 COMMAND = ("python3", "-c", "pass")
 JOB = Job(command=COMMAND, limits=Limits(cpus=2))
@@ -43,7 +43,8 @@ def docker_run(profile: Path) -> float:
     ]
     flags += [f"--tmpfs={path}:{options}" for path, options in config["Tmpfs"].items()]
     flags += [f"--ulimit={item['Name']}={item['Soft']}:{item['Hard']}" for item in config["Ulimits"]]
-    command = ["docker", "run", "--rm", f"--user={FIRST_UID}:{FIRST_UID}", "--cpus=2", *flags, JOB.image, *COMMAND]
+    uid = CHAMBER_UIDS.start
+    command = ["docker", "run", "--rm", f"--user={uid}:{uid}", "--cpus=2", *flags, JOB.image, *COMMAND]
     started = time.perf_counter()
     subprocess.run(command, check=True)
     return time.perf_counter() - started

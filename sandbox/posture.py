@@ -3,9 +3,11 @@
 Every field is a flag that the attack suite can switch off; one whose removal no attack notices does not belong here.
 """
 
+import itertools
 import json
+import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from errno import EAFNOSUPPORT
 from importlib import resources
@@ -16,7 +18,7 @@ from sandbox.job import Input, Limits
 # A uid for each chamber, because the kernel keeps quotas per user (inotify, pipes, signals, queues): with one for
 # all, a candidate could starve its neighbours. Above what distributions hand out for users' own containers, and
 # within the 21 bits that an archive header holds.
-FIRST_UID, LAST_UID = 1_500_000, 2_097_151
+CHAMBER_UIDS = range(1_500_000, 2_097_152)
 ROOT_UID = 0
 
 # Docker's own lists, written out so that another engine's default cannot be shorter unnoticed, and what else tells
@@ -128,7 +130,7 @@ def container_config(
     boot: str,
     image: str,
     mounts: Sequence[tuple[str, Input]] = (),
-    uid: int = FIRST_UID,
+    uid: int = CHAMBER_UIDS.start,
     *,
     loopback: bool = False,
     gpus: Sequence[str] = (),
@@ -370,6 +372,14 @@ _HARMLESS_VARIABLES = frozenset(
         "NVIDIA_REQUIRE_CUDA",
     ]
 )
+
+
+def uids(among: range = CHAMBER_UIDS) -> Iterator[int]:
+    """In a row, from a random start, so that owners hardly ever meet: a machine counts some things by user over all of
+    their chambers.
+    """
+    start = secrets.randbelow(len(among))
+    return (among[(start + number) % len(among)] for number in itertools.count())
 
 
 def image_objections(config: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from sandbox.backends.docker.disks import disks_under
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.images import Images
+from sandbox.backends.runc.rootless import PARTS, rights_here
 from sandbox.backends.runc.runtime import find_runtime
 from sandbox.config import RuncConfig
 from sandbox.engine_report import Part, runc_part
@@ -16,7 +17,25 @@ _EXPEDITED = Path("/sys/kernel/rcu_expedited")
 
 def examine_runtime(config: RuncConfig) -> list[Part]:
     """Nothing is made. What `connect` would refuse is a part that is not good."""
-    return [_runtime_part(config), _cgroup_part(), _disk_part(config), _images_part(config), _grace_part()]
+    try:
+        cgroups = Cgroups.of_this_machine()
+        cgroup = Part("cgroup", "v2" if cgroups.is_unified else "v1", "", True, "")
+        reads = cgroups.limits_reads
+    except Refused as error:
+        cgroup, reads = Part("cgroup", "none", "", False, str(error)), False
+    rights, disks = _rights_part(), _disk_part(config, limited=reads)
+    return [rights, _runtime_part(config), cgroup, disks, _images_part(config), _grace_part()]
+
+
+def _rights_part() -> Part:
+    try:
+        found = rights_here()
+    except Refused as error:
+        return Part("rights", "none", "", False, str(error))
+    if not found.rootless:
+        return Part("rights", "root", "", True, "")
+    remark = f"to the kernel all chambers are one user, of whose quotas each has 1/{PARTS}"
+    return Part("rights", f"rootless, {len(found.uids)} uids", "", True, remark)
 
 
 def _runtime_part(config: RuncConfig) -> Part:
@@ -27,18 +46,11 @@ def _runtime_part(config: RuncConfig) -> Part:
     return Part("runsc", found.version, "", True, "") if found.is_gvisor else runc_part(found.version)
 
 
-def _cgroup_part() -> Part:
-    try:
-        cgroups = Cgroups.of_this_machine()
-    except Refused as error:
-        return Part("cgroup", "none", "", False, str(error))
-    return Part("cgroup", "v2" if cgroups.is_unified else "v1", "", True, "")
-
-
-def _disk_part(config: RuncConfig) -> Part:
+def _disk_part(config: RuncConfig, *, limited: bool) -> Part:
     disks = sorted(set(disks_under([config.images_folder, config.inputs_folder])))
-    if not config.disk_read or not disks:
+    if not config.disk_read or not disks or not limited:
         why = "no disk of this machine is under images and inputs" if config.disk_read else "disk_read is 0"
+        why = why if limited else "no cgroup for it is there, or ours"
         return Part("disk reads", "not limited", "", False, f"{why}: a chamber can slow its neighbours by reading")
     return Part("disk reads", f"{config.disk_read / 2**20:g} MiB/s a chamber on {', '.join(disks)}", "", True, "")
 

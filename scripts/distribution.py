@@ -24,9 +24,12 @@ PACKAGES = programs.PACKAGES | {
     "dash": "dash",
     "find": "findutils",
     "make": "make",
+    "mount": "mount",
     "mkdir": "coreutils",
     "mktemp": "coreutils",
     "node": "nodejs",
+    "newgidmap": "uidmap",
+    "newuidmap": "uidmap",
     "nvidia-smi": "nvidia-smi",
     "rm": "coreutils",
     "sed": "sed",
@@ -37,6 +40,7 @@ PACKAGES = programs.PACKAGES | {
     "systemctl": "systemd",
     "tee": "coreutils",
     "touch": "coreutils",
+    "unshare": "util-linux",
     "useradd": "passwd",
     "userdel": "passwd",
     "docker-compose": "docker-compose",
@@ -54,7 +58,7 @@ PACKAGES = programs.PACKAGES | {
 }
 # What tests need before the first of them runs. The engine, its client and the cluster have set-ups of their own.
 UNIT = ("bash", "git", "make", "tar", "ssh", "rsync", "docker-compose", "systemd-analyze")
-NEEDED = {"unit": UNIT, "test": (*UNIT, "chromium", "initdb", "node", "postgres", "runc", "runsc")}
+NEEDED = {"unit": UNIT, "test": (*UNIT, "chromium", "initdb", "newuidmap", "node", "postgres", "runc", "runsc")}
 # What these packages would run, by the name of its service.
 SERVICES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munge": "munge", "openssh-server": "ssh", "rsync": "rsync"}
 POLICY = Path("/usr/sbin/policy-rc.d")

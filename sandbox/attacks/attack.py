@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from sandbox.backend import Backend, Chamber, Listener, Talk
 from sandbox.bundle import Bundle
 from sandbox.job import Job, Limits, Outcome
-from sandbox.posture import FULL, Posture
+from sandbox.posture import CHAMBER_UIDS, FULL, Posture
 
 IMAGE = "blastdoor-attack:latest"
 QUICK = Limits(wall=20, memory="128MiB", pids=64, work_bytes="16MiB", work_inodes=2000, open_files=256, cpus=1)
@@ -44,6 +44,10 @@ class Host(Protocol):
     @property
     def has_client(self) -> bool:
         """Whether chambers are asked for through a client, which might write down what it says."""
+
+    @property
+    def uids(self) -> range:
+        """Those that chambers may have, and nobody else has."""
 
     async def reopened(self, posture: Posture, **changes: Any) -> "Arena":
         """The same backend once more, with other settings; the caller closes it."""
@@ -86,6 +90,10 @@ class Arena:
     @property
     def has_host(self) -> bool:
         return self._host is not None
+
+    @property
+    def uids(self) -> range:
+        return self._host.uids if self._host else CHAMBER_UIDS
 
     @property
     def host(self) -> Host:

@@ -19,7 +19,7 @@ from sandbox.backends.runc.runtime import working_directory
 from sandbox.config import DockerConfig, RuncConfig
 from sandbox.environment import child_environment
 from sandbox.errors import Refused
-from sandbox.posture import FULL, Posture
+from sandbox.posture import CHAMBER_UIDS, FULL, Posture
 
 LocalConfig = DockerConfig | RuncConfig
 
@@ -57,6 +57,10 @@ class DockerHost:
     @property
     def has_client(self) -> bool:
         return True
+
+    @property
+    def uids(self) -> range:
+        return CHAMBER_UIDS
 
     async def reopened(self, posture: Posture, **changes: Any) -> Arena:
         return await open_arena(self.config.model_copy(update=changes), posture)
@@ -114,6 +118,10 @@ class RuncHost:
     @property
     def has_client(self) -> bool:
         return False
+
+    @property
+    def uids(self) -> range:
+        return self.backend.rights.uids
 
     async def reopened(self, posture: Posture, **changes: Any) -> Arena:
         return await open_arena(self.config.model_copy(update=changes), posture)

@@ -2,23 +2,14 @@
 
 import asyncio
 import contextlib
-import itertools
-import secrets
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from typing import Any
 
 from sandbox.backend import Capabilities
 from sandbox.errors import SandboxError
 from sandbox.job import Enforcer
 from sandbox.live import LiveChamber
-from sandbox.posture import FIRST_UID, LAST_UID, Posture, enforces_inodes
-
-
-def uids() -> Iterator[int]:
-    """Uids in a row, from a random start, so that owners on one machine hardly ever meet."""
-    count = LAST_UID - FIRST_UID + 1
-    start = secrets.randbelow(count)
-    return (FIRST_UID + (start + number) % count for number in itertools.count())
+from sandbox.posture import Posture, enforces_inodes
 
 
 def capabilities_of(who: str, runtime: str, posture: Posture, *, gpu: bool = True) -> Capabilities:

@@ -10,7 +10,7 @@ import pytest
 
 from sandbox import Input, Limits
 from sandbox.posture import (
-    FIRST_UID,
+    CHAMBER_UIDS,
     FULL,
     Posture,
     container_config,
@@ -237,7 +237,7 @@ def test_t83_answers_of_the_profile(call: str, place: int, values: tuple[int, ..
 
 FACTS = {
     "routes": "0",
-    "uid": " ".join([str(FIRST_UID)] * 4),
+    "uid": " ".join([str(CHAMBER_UIDS.start)] * 4),
     "capabilities": "0000000000000000",
     "no_new_privileges": "1",
     "seccomp": "2",
@@ -246,23 +246,23 @@ FACTS = {
 
 def test_posture_inside_as_asked() -> None:
     """A chamber that sees what was asked for has no differences; more facts do no harm."""
-    assert inside_differences(FULL, "runc", {**FACTS, "cpu": "fast"}, FIRST_UID) == []
+    assert inside_differences(FULL, "runc", {**FACTS, "cpu": "fast"}, CHAMBER_UIDS.start) == []
 
 
 @pytest.mark.parametrize("fact", sorted(FACTS))
 def test_posture_inside_otherwise(fact: str) -> None:
     """Whichever fact is another or missing is reported; gVisor does not report the last two."""
     for facts in ({**FACTS, fact: "another"}, {name: value for name, value in FACTS.items() if name != fact}):
-        assert [line.split(":")[0] for line in inside_differences(FULL, "runc", facts, FIRST_UID)] == [fact]
+        assert [line.split(":")[0] for line in inside_differences(FULL, "runc", facts, CHAMBER_UIDS.start)] == [fact]
         unknown_to_gvisor = fact in ("no_new_privileges", "seccomp")
-        assert bool(inside_differences(FULL, "runsc", facts, FIRST_UID)) != unknown_to_gvisor
+        assert bool(inside_differences(FULL, "runsc", facts, CHAMBER_UIDS.start)) != unknown_to_gvisor
 
 
 @pytest.mark.parametrize("flag", ["user", "drop_capabilities", "network", "no_new_privileges", "seccomp"])
 def test_posture_inside_of_a_mutation(flag: str) -> None:
     """A flag that was switched off on purpose is not missed inside."""
     weak = dataclasses.replace(FULL, **{flag: False})
-    assert len(inside_differences(weak, "runc", {}, FIRST_UID)) == 4
+    assert len(inside_differences(weak, "runc", {}, CHAMBER_UIDS.start)) == 4
 
 
 @pytest.mark.parametrize("loopback", [True, False])

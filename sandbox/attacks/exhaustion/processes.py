@@ -202,15 +202,16 @@ async def spinners(arena: Arena) -> Finding:
 
 
 HOG = """
-import signal, time
+import resource, signal, time
 from probe import *
-signal.signal(signal.SIGTERM, lambda *_: (tell(held=len(held)), os._exit(0)))
-held = []
-while len(held) < 240:
+signal.signal(signal.SIGTERM, lambda *_: (tell(held=len(held), ended=ended), os._exit(0)))
+files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+held, ended = [], False
+while len(held) < files - 16 and not ended:
     descriptor, error = syscall(294, 26, 0)
-    if error:
-        break
-    held.append(descriptor)
+    ended = bool(error)
+    if not error:
+        held.append(descriptor)
 print("settled", flush=True)
 time.sleep(15)
 """
@@ -227,7 +228,8 @@ async def per_user_quota(arena: Arena) -> Finding:
     hog, neighbour = await beside(arena, HOG, NEIGHBOUR, env={})
     held, error = told(hog).get("held", 0), told(neighbour).get("error", "nothing told")
     text = f"the hog held {held}, the neighbour got {error or 'its own'}"
-    return Finding(held >= 100 and bool(told(neighbour)), error == "", str(neighbour.ending), text)
+    ran = held > 0 and told(hog).get("ended", False) and bool(told(neighbour))
+    return Finding(ran, error == "", str(neighbour.ending), text)
 
 
 TERMINALS = """

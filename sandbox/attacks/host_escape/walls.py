@@ -14,7 +14,7 @@ from typing import Any
 
 from sandbox.attacks.attack import Arena, Finding, attack, judged, told
 from sandbox.environment import child_environment
-from sandbox.posture import FIRST_UID, LAST_UID, MASKED_PATHS
+from sandbox.posture import MASKED_PATHS
 
 SOCKETS = """
 import os, socket, stat
@@ -236,7 +236,7 @@ async def roots_files(arena: Arena) -> Finding:
     return judged(
         await arena.run(ROOTS_FILES),
         lambda seen: (
-            all(FIRST_UID <= int(value) <= LAST_UID for ids in seen["ids"] for value in ids)
+            all(int(value) in arena.uids for ids in seen["ids"] for value in ids)
             and all(seen["read"].values())
             and all(seen["write"].values())
         ),

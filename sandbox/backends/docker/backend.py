@@ -22,7 +22,7 @@ from sandbox.backends.docker.link import DockerLink
 from sandbox.backends.docker.realms import Realms
 from sandbox.backends.guard import Guard
 from sandbox.backends.lending import Gpus, refuse_taken
-from sandbox.backends.local import capabilities_of, made_or_ended, uids
+from sandbox.backends.local import capabilities_of, made_or_ended
 from sandbox.environment import DOCKER
 from sandbox.errors import Refused, Unavailable
 from sandbox.gpus import SeenGpu, gpu_differences, seen_gpus
@@ -37,6 +37,7 @@ from sandbox.posture import (
     differences,
     image_objections,
     inside_differences,
+    uids,
 )
 from sandbox.pulse import Pulse
 from sandbox.warm import WarmPool

@@ -1,10 +1,7 @@
 """Chambers as sandboxes at Modal: a fresh one for each trial, billed by the second from the moment it is asked for."""
 
 import asyncio
-import itertools
-import secrets
 import uuid
-from collections.abc import Iterator
 from importlib import resources
 from typing import TYPE_CHECKING, Self
 
@@ -20,7 +17,7 @@ from sandbox.environment import MODAL
 from sandbox.errors import Lost, Refused, SandboxError
 from sandbox.job import Job
 from sandbox.live import LiveChamber
-from sandbox.posture import FIRST_UID, LAST_UID
+from sandbox.posture import uids
 from sandbox.price import billed_clock
 from sandbox.pulse import Pulse
 from sandbox.purse import NotPaid, Purse
@@ -64,7 +61,7 @@ class ModalBackend:
             tenancy.owner, "sandbox.backends.modal.warden", config.app, config.environment or "", needs=MODAL
         )
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
-        self._uids = _uids()
+        self._uids = uids()
         self.purse: Purse | None = None
         self.reaped: tuple[str, ...] = ()
         self.unreaped: tuple[str, ...] = ()
@@ -299,10 +296,3 @@ async def _is_over(sandbox: "Sandbox") -> bool:
 async def _ran_out_of_memory(sandbox: "Sandbox") -> bool:
     counts = (await sandbox.ask(guest.OUT_OF_MEMORY, QUESTION_S)).split()
     return any(count.isdigit() and int(count) > 0 for count in counts)
-
-
-def _uids() -> Iterator[int]:
-    """In a row, from a random start: a machine of Modal's may count some things by user over several sandboxes."""
-    count = LAST_UID - FIRST_UID + 1
-    start = secrets.randbelow(count)
-    return (FIRST_UID + (start + number) % count for number in itertools.count())

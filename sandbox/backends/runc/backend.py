@@ -7,20 +7,23 @@ import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from sandbox.backend import Capabilities
 from sandbox.backends.docker.disks import disks_under
 from sandbox.backends.guard import Guard
 from sandbox.backends.lending import Gpus, Taken, refuse_taken
-from sandbox.backends.local import capabilities_of, made_or_ended, uids
+from sandbox.backends.local import capabilities_of, made_or_ended
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.estate import Estate
 from sandbox.backends.runc.hold import RuncHold
 from sandbox.backends.runc.images import Images, Rootfs
 from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.nvidia import Driver
+from sandbox.backends.runc.rootless import PARTS, Rights, rights_here, share_quotas
 from sandbox.backends.runc.runtime import INSIDE, Runtime, find_runtime, working_directory
 from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec
 from sandbox.backends.runc.trees import copied_tree
@@ -30,7 +33,7 @@ from sandbox.inputs import InputStore
 from sandbox.job import Gpu, Input, Job, Limits
 from sandbox.live import LiveChamber
 from sandbox.logger import logger
-from sandbox.posture import FULL, Posture, inside_differences, pids_limit
+from sandbox.posture import FULL, Posture, inside_differences, pids_limit, uids
 from sandbox.pulse import Pulse
 from sandbox.warm import WarmPool
 
@@ -50,7 +53,9 @@ class RuncBackend:
     `reaped` has what was ended of others when it connected, `unreaped` what the last reap could not end.
     """
 
-    def __init__(self, config: "RuncConfig", runtime: Runtime, estate: Estate, posture: Posture) -> None:
+    def __init__(
+        self, config: "RuncConfig", runtime: Runtime, estate: Estate, posture: Posture, rights: Rights
+    ) -> None:
         self._config = config
         self._runtime = runtime
         self._estate = estate
@@ -66,20 +71,20 @@ class RuncBackend:
         self._open: set[LiveChamber] = set()
         self._making: set[asyncio.Task[LiveChamber]] = set()
         self._closed = False
-        self._uids = uids()
+        self._uids = uids(rights.uids)
         self._boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._disks = _disks(config, estate.cgroups)
         self._gpus = Gpus(config.deadlines.provision)
         self._driver: Driver | None = None
-        self.capabilities = capabilities_of(runtime.name, runtime.name, posture, gpu=not runtime.is_gvisor)
+        self.rights = rights
+        self.capabilities = _capabilities(runtime, posture, rights, reads=bool(self._disks))
         self.reaped: tuple[str, ...] = ()
         self.unreaped: tuple[str, ...] = ()
 
     @classmethod
     async def connect(cls, config: "RuncConfig", posture: Posture = FULL) -> Self:
         """Raises Refused where this machine lacks something that a chamber needs: what to install or set."""
-        if os.geteuid() != 0:
-            raise Refused("chambers without a daemon need root so far; run as root, or use --backend docker")
+        rights = rights_here()
         if not posture.log_driver:
             raise Refused("nothing keeps a log here, so that log_driver cannot be switched off")
         if os.getpid() == 1:
@@ -87,9 +92,11 @@ class RuncBackend:
                 "chambers without a daemon are left to the machine's init, and this process is PID 1 itself, which "
                 "collects none of them; start it below an init (in a container: docker run --init)"
             )
+        if rights.rootless:
+            share_quotas()
         runtime = await asyncio.to_thread(find_runtime, config.runtime)
         estate = await asyncio.to_thread(lambda: Estate(config.folder, Cgroups.of_this_machine()))
-        backend = cls(config, runtime, estate, posture)
+        backend = cls(config, runtime, estate, posture, rights)
         try:
             await backend._guard.post()
             # The next owner cleans up after owners that died together with their wardens.
@@ -173,7 +180,14 @@ class RuncBackend:
                 self._runtime.name,
                 self._boot,
                 image.environment,
-                Place(image.folder, f"/{self._estate.group(chamber)}", inputs, self._disks, parts),
+                Place(
+                    image.folder,
+                    self._estate.cgroups.path(self._estate.group(chamber)),
+                    inputs,
+                    self._disks,
+                    parts,
+                    self.rights.limits,
+                ),
                 uid,
                 loopback=job.loopback,
             )
@@ -314,6 +328,16 @@ class RuncBackend:
         if not realm:
             return self._inputs.locate(item)
         return await asyncio.to_thread(self._inputs.locate, item, realm)
+
+
+def _capabilities(runtime: Runtime, posture: Posture, rights: Rights, *, reads: bool) -> Capabilities:
+    found = capabilities_of(runtime.name, runtime.name, posture, gpu=not runtime.is_gvisor)
+    if not rights.rootless:
+        return found
+    caveats = [f"rootless: to the kernel all chambers are one user, of whose quotas each has 1/{PARTS}"]
+    if not reads:
+        caveats.append("rootless: no disk reads are limited, so a chamber can slow its neighbours by reading")
+    return replace(found, boundary=f"rootless {found.boundary}", caveats=tuple(caveats))
 
 
 def _disks(config: "RuncConfig", cgroups: Cgroups) -> list[Disk]:

@@ -1,7 +1,8 @@
 """The kernel's groups of processes, of version 1 and 2: what chambers are limited by, counted by and ended by.
 
 Everything of one owner is below one folder of its own in each hierarchy. A group can only be removed when nobody is in
-it, so a removed one proves that all of it has ended.
+it, so a removed one proves that all of it has ended. Root makes its groups at the top, everybody else below the group
+that was delegated: the one that we were started in.
 """
 
 import contextlib
@@ -9,16 +10,20 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sandbox.backends.runc.rootless import HOW, rights_here
 from sandbox.errors import Refused, Unavailable
 
 WANTED = ("cpu", "memory", "pids")
 KILL_S = 20.0
 _PAUSE_S = 0.002
 _MOUNTS = Path("/proc/self/mountinfo")
+_OURS = Path("/proc/self/cgroup")
 _SWAPS = Path("/proc/swaps")
+# In version 2 a group whose controllers are handed on has no processes itself: ours go into one beside the chambers'.
+_SEAT = "blastdoor-seat"
 _SWAP_MAX, _MEMORY_AND_SWAP = "memory.swap.max", "memory.memsw.limit_in_bytes"
 _NO_SWAP_LIMIT = (
     "the kernel limits no swap, and this machine has some; boot with swapaccount=1, or switch it off (swapoff -a)"
@@ -33,15 +38,18 @@ class Hierarchy:
 
 
 class Cgroups:
-    """`groups` are named by paths below every hierarchy, such as `blastdoor-OWNER/CHAMBER`."""
+    """`groups` are named by paths below `place` in every hierarchy, such as `blastdoor-OWNER/CHAMBER`."""
 
-    def __init__(self, hierarchies: tuple[Hierarchy, ...]) -> None:
-        self._all = hierarchies
+    def __init__(self, hierarchies: tuple[Hierarchy, ...], place: str = "") -> None:
+        self.place = place
+        self._mounted = hierarchies
+        self._all = tuple(replace(it, folder=it.folder / place) for it in hierarchies)
 
     @classmethod
     def of_this_machine(cls, mounts: Path = _MOUNTS) -> "Cgroups":
         """Raises Refused where the kernel, or who started us, gives no controller that a limit needs."""
-        found = cls(tuple(_hierarchies(mounts.read_text())))
+        place = _delegated(_OURS.read_text()) if rights_here().rootless else ""
+        found = cls(tuple(_hierarchies(mounts.read_text(), place)), place)
         if missing := [name for name in WANTED if not found._with(name)]:
             raise Refused(
                 f"no {missing[0]} cgroup is there, and no limit on it would hold; mount /sys/fs/cgroup, "
@@ -52,13 +60,22 @@ class Cgroups:
             raise Refused(_NO_SWAP_LIMIT)
         return found
 
+    def at(self, place: str) -> "Cgroups":
+        """The same hierarchies, for what an owner made that was started in another group."""
+        return Cgroups(self._mounted, place)
+
+    def path(self, group: str) -> str:
+        """As a runtime is told it."""
+        return "/".join(("", *filter(None, (self.place, group))))
+
     @property
     def is_unified(self) -> bool:
         return self._holder("memory").unified
 
     @property
     def limits_reads(self) -> bool:
-        return self._with("io" if self.is_unified else "blkio") is not None
+        holder = self._with("io" if self.is_unified else "blkio")
+        return holder is not None and os.access(holder.folder, os.W_OK)
 
     def found(self, owner: str) -> None:
         """The owner's own group, in which those of its chambers are made. Raises Refused where nothing may be made."""
@@ -66,6 +83,7 @@ class Cgroups:
         try:
             (holder.folder / owner).mkdir()
             if holder.unified:
+                self._sit_down(holder.folder)
                 for folder in (holder.folder, holder.folder / owner):
                     wanted = set(WANTED) | ({"io"} if self.limits_reads else set())
                     here = set((folder / "cgroup.subtree_control").read_text().split())
@@ -76,12 +94,21 @@ class Cgroups:
             self._removed(owner)
             raise Refused(
                 f"no group can be made below {holder.folder} ({error.strerror}); run as root, "
-                "or where cgroups are delegated to us"
+                f"or where cgroups are delegated to us: {HOW}"
             ) from error
         # The root of version 2 has no such file, so only a group of our own shows it.
         if self.is_unified and not (self._holder("memory").folder / owner / _SWAP_MAX).exists() and _swaps():
             self._removed(owner)
             raise Refused(_NO_SWAP_LIMIT)
+
+    def _sit_down(self, folder: Path) -> None:
+        """Only where we were started in a group that is not the root, whose processes may stay."""
+        if not self.place:
+            return
+        (folder / _SEAT).mkdir(exist_ok=True)
+        for pid in (folder / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                (folder / _SEAT / "cgroup.procs").write_text(pid)
 
     def lobby(self, group: str) -> Path:
         """A group without limits, for the runtime itself while it makes a chamber: the file that lets one in."""
@@ -220,7 +247,19 @@ def lobby_of(group: str) -> str:
     return f"{group}.lobby"
 
 
-def _hierarchies(mountinfo: str) -> Iterator[Hierarchy]:
+def _delegated(ours: str) -> str:
+    """The group that we were started in, below the top of every hierarchy that limits chambers."""
+    places: dict[str, str] = {}
+    for line in ours.splitlines():
+        _, names, place = line.split(":", 2)
+        places |= dict.fromkeys(names.split(","), place.removesuffix(f"/{_SEAT}").strip("/"))
+    found = {places.get(name, places.get("", "")) for name in WANTED}
+    if len(found) > 1 or not all(found):
+        raise Refused(f"no one group is delegated to us with all of {', '.join(WANTED)}; start it as {HOW}")
+    return found.pop()
+
+
+def _hierarchies(mountinfo: str, place: str) -> Iterator[Hierarchy]:
     seen: set[Path] = set()
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
@@ -230,7 +269,7 @@ def _hierarchies(mountinfo: str) -> Iterator[Hierarchy]:
             continue
         seen.add(folder)
         unified = kind == "cgroup2"
-        names = (folder / "cgroup.controllers").read_text().split() if unified else options.split(",")
+        names = (folder / place / "cgroup.controllers").read_text().split() if unified else options.split(",")
         yield Hierarchy(folder, frozenset(names), unified)
 
 

@@ -3,7 +3,7 @@
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,13 +47,16 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where on this machine a chamber is made: its root, its group, and what is mounted into it."""
+    """Where on this machine a chamber is made: its root, its group, what is mounted into it, and limits beside those
+    of the job.
+    """
 
     root: Path
     cgroup: str
     inputs: Sequence[tuple[Path, Input]] = ()
     disks: Sequence[Disk] = ()
     gpus: GpuParts | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
 
 
 def oci_spec(
@@ -78,7 +81,10 @@ def oci_spec(
             "env": [*(place.gpus.environment(environment) if place.gpus else environment), "HOSTNAME=chamber"],
             "cwd": "/",
             "capabilities": _capabilities(posture),
-            "rlimits": [_rlimit(item) for item in ulimits(posture, limits)],
+            "rlimits": [
+                *(_rlimit(item) for item in ulimits(posture, limits)),
+                *({"type": name, "soft": most, "hard": most} for name, most in place.limits.items()),
+            ],
             "noNewPrivileges": posture.no_new_privileges,
             "oomScoreAdj": 0,
         },

@@ -1,0 +1,108 @@
+"""Without root: a process that its user starts in a user namespace is root there, and nowhere else.
+
+A process with threads cannot enter one any more, so we never do it ourselves: we say how to be started in one.
+
+To the kernel all chambers are then one user's, whose quotas they share, whatever their uids are. Each gets a part that
+leaves the others theirs.
+"""
+
+import os
+import pwd
+import resource
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandbox.errors import Refused
+from sandbox.posture import CHAMBER_UIDS
+
+UID_MAP = Path("/proc/self/uid_map")
+MOST_NAMESPACES = Path("/proc/sys/user/max_user_namespaces")
+SUBORDINATE = Path("/etc/subuid")
+# All ids of the machine are one block in the namespace that it was booted in.
+_ALL_IDS = 2**32 - 1
+# Below are the ids of an image's own users; the last but one is nobody's.
+_FIRST, _LAST = 10_000, 65_533
+_FEWEST = 1000
+# So many chambers at once cannot starve each other.
+PARTS = 32
+_QUOTAS = Path("/proc/sys/user")
+# Of the whole machine, by the name that the quota has in a namespace.
+_GRANTED = {
+    "max_inotify_instances": Path("/proc/sys/fs/inotify/max_user_instances"),
+    "max_inotify_watches": Path("/proc/sys/fs/inotify/max_user_watches"),
+}
+# An eighth of the queues' bytes is one queue of the usual size; with less, nobody could have any.
+_COUNTED = {"MEMLOCK": PARTS, "MSGQUEUE": 8, "SIGPENDING": PARTS}
+HOW = "systemd-run --user --scope -p Delegate=yes unshare --map-root-user --map-auto -- COMMAND"
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Whose root we are, the uids that chambers may have, and limits of theirs that only rootless ones need."""
+
+    rootless: bool
+    uids: range
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+
+def rights_here() -> Rights:
+    """Raises Refused for an ordinary user, with what is missing here, or how to start us."""
+    if os.geteuid() != 0:
+        raise Refused(f"chambers without a daemon need root, or a user namespace: {_advice()}")
+    blocks = [tuple(map(int, line.split())) for line in UID_MAP.read_text().splitlines()]
+    if blocks == [(0, 0, _ALL_IDS)]:
+        return Rights(False, CHAMBER_UIDS)
+    found = max((_usable(first, count) for first, _, count in blocks), key=len, default=range(0))
+    if len(found) < _FEWEST:
+        raise Refused(
+            "this user namespace has too few ids, and each chamber has one of its own; start in one with all that "
+            f"{SUBORDINATE} gives you: {HOW}"
+        )
+    return Rights(True, found, {f"RLIMIT_{name}": _part(name, parts) for name, parts in _COUNTED.items()})
+
+
+def share_quotas() -> None:
+    """Set what one uid of our namespace may have of what the kernel grants our user. Raises Refused where it cannot."""
+    try:
+        for name, granted in _GRANTED.items():
+            (_QUOTAS / name).write_text(str(max(1, int(granted.read_text()) // PARTS)))
+    except OSError as error:
+        raise Refused(
+            f"{_QUOTAS} cannot be written ({error.strerror}), and one chamber could use up what all of them share; "
+            "mount /proc of your own in the namespace, or run as root"
+        ) from error
+
+
+def _part(name: str, parts: int) -> int:
+    _, most = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
+    return most // parts if most != resource.RLIM_INFINITY else most
+
+
+def _usable(first: int, count: int) -> range:
+    return range(max(first, _FIRST), min(first + count - 1, _LAST) + 1)
+
+
+def _advice(programs: Sequence[str] = ("unshare", "newuidmap", "newgidmap")) -> str:
+    try:
+        most = int(MOST_NAMESPACES.read_text())
+    except OSError:
+        most = 0
+    if not most:
+        return "this kernel lets nobody make one; run as root, set user.max_user_namespaces, or use --backend docker"
+    if missing := [name for name in programs if not shutil.which(name)]:
+        return f"there is no {missing[0]} here to make one; install it (on Debian: apt-get install util-linux uidmap)"
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    if user not in _subordinates():
+        return f"{SUBORDINATE} gives you no ids; let root run: usermod --add-subuids 300000-365535 --add-subgids " + (
+            f"300000-365535 {user}"
+        )
+    return f"start it as {HOW}"
+
+
+def _subordinates() -> set[str]:
+    try:
+        return {line.partition(":")[0] for line in SUBORDINATE.read_text().splitlines()}
+    except OSError:
+        return set()
