@@ -12,7 +12,7 @@ from orchestrator.importing.tools import TOOLCHAINS
 _MOST_FILES = 40
 _MAKE_BYTES = 1 << 18
 _TARGET = re.compile(r"^(bench|benchmark|perf|test|tests|check)[ \t]*:(?!=)", re.MULTILINE)
-_TEST = re.compile(r"(^|[/_.-])(tests?|spec|t)([/_.-]|$)|Test\.java$", re.IGNORECASE)
+_TEST = re.compile(r"(^|[/_.-])(tests?|spec|t)([/_.-]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,143 @@
+"""Languages of which no function is asked: which command is found in their files, and that it is timed as a whole."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from orchestrator.discovery.commands import OtherCommand, other_commands
+from orchestrator.discovery.discover import discover
+from orchestrator.discovery.needs import needs_of
+from orchestrator.discovery.targets import CommandTarget
+from orchestrator.discovery.writing import Made
+from orchestrator.importing import write_task
+from orchestrator.machine.programs import child_environment
+from orchestrator.task import load_task
+from tests.orchestrator.discovery.repositories import laboratory, repository
+
+GO = ("env", "GOCACHE=/tmp/go", "GOFLAGS=-mod=mod", "GOPROXY=off", "HOME=/tmp", "go", "test", "-count=1")
+RUST = ("env", "CARGO_HOME=/tmp/cargo", "CARGO_TARGET_DIR=/tmp/target", "cargo", "test", "--offline", "--quiet")
+RUBY = ("sh", "-c", 'for it do ruby -Ilib -Itest "$it" || exit 1; done', "tests")
+
+
+def only(folder: Path, files: dict[str, str]) -> OtherCommand:
+    (found,) = other_commands(repository(folder, files))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (
+            {"Cargo.toml": "", "src/lib.rs": "#[test]\nfn it() {}", "tests/it.rs": ""},
+            OtherCommand("Rust", RUST, (), "src/lib.rs", ("src/lib.rs",), ("cargo", "rustc")),
+        ),
+        (
+            {"go.mod": "", "a.go": "", "a_test.go": "func TestA(t *testing.T) {}"},
+            OtherCommand("Go", (*GO, "./..."), (), "a.go", ("a.go",), ("golang-go",)),
+        ),
+        (
+            {"go.mod": "", "a.go": "", "a_test.go": "func BenchmarkA(b *testing.B) {}"},
+            OtherCommand(
+                "Go", (*GO, "-run=^$", "-bench=.", "-benchtime=50x", "./..."), (*GO, "./..."), "a.go", ("a.go",),
+                ("golang-go",),
+            ),
+        ),
+        (
+            {"lib/a.rb": "", "test/a_test.rb": "", "test/b_test.rb": ""},
+            OtherCommand("Ruby", (*RUBY, "test/a_test.rb", "test/b_test.rb"), (), "lib/a.rb", ("lib/a.rb",), ("ruby",)),
+        ),
+        (
+            {"a.lua": "", "bench/a.lua": ""},
+            OtherCommand("Lua", ("lua5.4", "bench/a.lua"), (), "a.lua", ("a.lua",), ("lua5.4",)),
+        ),
+        (
+            {"lib/A.pm": "", "t/a.t": "", "t/b.t": ""},
+            OtherCommand("Perl", ("prove", "-l", "t/a.t", "t/b.t"), (), "lib/A.pm", ("lib/A.pm",), ("perl",)),
+        ),
+        (
+            {"a.c": "", "a.h": "", "Makefile": "test: a\n\t./a\nbench:\n\t./a 9\n"},
+            OtherCommand(
+                "C", ("make", "-s", "bench"), ("make", "-s", "test"), "a.c", ("a.c", "a.h"),
+                ("make", "gcc", "libc6-dev", "g++"),
+            ),
+        ),
+    ],
+    ids=["Rust", "Go", "Go with benchmarks", "Ruby", "Lua", "Perl", "C"],
+)  # fmt: skip
+def test_the_command_of_a_language(tmp_path: Path, files: dict[str, str], expected: OtherCommand) -> None:
+    """A benchmark is timed and the tests guard; without one the tests are timed. Neither of them may be changed."""
+    assert only(tmp_path, files) == expected
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"src/lib.rs": "#[test]\nfn it() {}"},
+        {"Cargo.toml": "", "src/lib.rs": "fn it() {}"},
+        {"go.mod": "", "a.go": ""},
+        {"a_test.go": ""},
+        {"lib/a.rb": ""},
+        {"lib/A.pm": ""},
+        {"t/a.t": ""},
+        {"a.c": ""},
+        {"a.c": "", "Makefile": "test := a\nall:\n\tcc a.c\n"},
+        {"Makefile": "test:\n\ttrue\n"},
+        {"test/a.lua": ""},
+        {"a.java": "", "ATest.java": ""},
+    ],
+)
+def test_nothing_to_start_or_nothing_to_change(tmp_path: Path, files: dict[str, str]) -> None:
+    """Without a manifest, a test or benchmark, or code beside these, nothing is offered."""
+    assert other_commands(repository(tmp_path, files)) == ()
+
+
+def test_several_languages(tmp_path: Path) -> None:
+    """Each has its own command, of its own files."""
+    files = {"lib/a.rb": "", "test/a_test.rb": "", "a.c": "", "GNUmakefile": "check:\n\ttrue\n"}
+    found = other_commands(repository(tmp_path, files))
+    assert [(it.language, it.editable) for it in found] == [("Ruby", ("lib/a.rb",)), ("C", ("a.c",))]
+
+
+def test_names_of_files_are_no_code(tmp_path: Path) -> None:
+    """Files are arguments of the line that starts each of them, whatever they are called."""
+    name = "test/$(touch ran) `touch ran`; touch ran_test.rb"
+    words = only(tmp_path / "there", {"lib/a.rb": "", name: ""}).command
+    assert words[-1] == name
+    line = [it.replace("ruby -Ilib -Itest", "printf '%s\n'") for it in words]
+    said = subprocess.check_output(line, cwd=tmp_path, env=child_environment(), text=True, timeout=60)
+    assert said == f"{name}\n"
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_command_becomes_a_task(tmp_path: Path) -> None:
+    """It is timed as a whole, what it prints is gold, and the tests guard every candidate. Tests that fail guard
+    nothing, and are told.
+    """
+    files = {
+        "a.c": "int main() { return 0; }\n",
+        "Makefile": "bench:\n\t@echo took 0.1 s\ntest:\n\t@true\n",
+        "lib/a.rb": "",
+        "spec/a_test.rb": "",
+    }
+    there = repository(tmp_path / "there", files)
+    needs = needs_of(there, {}, ())
+    assert needs.apt == ("ruby", "make", "gcc", "libc6-dev", "g++")
+    others = tuple(it for it in needs.others if it.language == "C")
+    found = await discover(there, laboratory(there), lambda _: None, others=others)
+    (target,) = found.targets
+    assert isinstance(target, CommandTarget)
+    assert (target.how, target.output) == ("exact", "took 0.1 s\n")
+    assert "a program that does nothing but print that would seem fastest" in target.doubts[0]
+    write_task(Made(there, (), needs.apt, found.guards, 256).task(target, "c"), tmp_path / "task")
+    task = load_task(tmp_path / "task")
+    assert tuple(task.editable) == ("a.c",)
+    assert [it.command for it in task.guards] == [("make", "-s", "test")]
+    assert task.image.apt == needs.apt
+
+    (tmp_path / "there/Makefile").write_text("bench:\n\t@echo no; exit 3\ntest:\n\t@exit 4\n")
+    broken = repository(tmp_path / "there", {})
+    found = await discover(broken, laboratory(broken), lambda _: None, others=others)
+    assert (found.targets, found.guards) == ([], [])
+    assert "guard nothing" in found.notes[0]
+    assert "make -s bench fails" in found.notes[1]
