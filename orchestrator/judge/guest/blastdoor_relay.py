@@ -198,6 +198,7 @@ class Candidate:
         self._drawn = 0
         self._measures = _MEASURES
         self._at_most = False
+        self._finished = False
 
     def rng(self) -> random.Random:
         """A generator for one question. Take a new one for each: one who sees enough of what one generator drew can
@@ -359,6 +360,8 @@ class Candidate:
         return self.channel
 
     def _ask(self, *parts: bytes) -> tuple[float, memoryview]:
+        if self._finished:  # a frame more would break what was handed over
+            raise RuntimeError("the candidate was called after relay() had ended; call it inside of the with block")
         self._frames.send(self._nonce, *parts)
         while True:
             self._nonce, answer = self._frames.receive()
@@ -372,6 +375,7 @@ class Candidate:
 
     def _finish(self) -> None:
         self._measures = 0
+        self._finished = True
         files = _results()
         self._frames.send(self._nonce, b"F", encode({**files, _AT_MOST: b""} if self._at_most else files))
 

@@ -79,8 +79,7 @@ class Door:
 
     def _call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         with self._lock:
-            if self._ended:
-                raise EvaluatorBroke(f"{name} was called after the evaluator had returned")
+            self._refuse_late(name)
             try:
                 value = self._candidate.value(name, *arguments, **keywords)
             except NotPlain as error:
@@ -106,8 +105,13 @@ class Door:
         found: dict[str, Any] = {}
         for name in self.constants:
             with self._lock, contextlib.suppress(BadOutput):
+                self._refuse_late(name)
                 found[name] = self._candidate.value(f"={name}")
         return found
+
+    def _refuse_late(self, name: str) -> None:
+        if self._ended:
+            raise EvaluatorBroke(f"{name} was called after the evaluator had returned")
 
     def object(self, remote: Any) -> Any:
         """The candidate's of this number. Raises Malformed for a class that the judge did not name."""
@@ -120,10 +124,8 @@ class Door:
 
     def answer(self, request: Any) -> list[Any]:
         """What another process asked, as [kind, value or message]; an empty request asks for the names."""
-        if not request:
-            return ["", [self.functions, self.values()]]
         try:
-            return ["", self.call(*request)]
+            return ["", self.call(*request) if request else [self.functions, self.values()]]
         except Exception as error:  # noqa: BLE001  it is told to the process that called
             return [type(error).__name__, str(error)[:_WORDS]]
 

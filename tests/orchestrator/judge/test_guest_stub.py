@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -525,6 +526,20 @@ def test_a_call_after_the_end(judge: Judge) -> None:
     judge(EVALUATE.replace("load(program_path)", "keep(load(program_path))") + KEEP)
     with pytest.raises(Exception, match="after the evaluator had returned"):
         kept[0].solve(2)
+
+
+def test_values_after_the_end(judge: Judge) -> None:
+    """A process that an evaluator left behind, and which loads the program only then, is told so: a question between
+    the evaluator's end and the judge's answer would be taken for that answer.
+    """
+    del judge  # for the modules that it brings
+    asked: list[str] = []
+    candidate = SimpleNamespace(functions=("solve",), value=lambda name: asked.append(name) or 7)
+    door = importlib.import_module("blastdoor_stub").Door(candidate, ["solve"], ["LIMIT"])
+    assert door.answer([]) == ["", [["solve"], {"LIMIT": 7}]]
+    door.end()
+    assert door.answer([]) == ["EvaluatorBroke", "LIMIT was called after the evaluator had returned"]
+    assert asked == ["=LIMIT"]
 
 
 SHINKA = """

@@ -7,6 +7,7 @@ import struct
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -403,6 +404,23 @@ def test_t25_handles_say_nothing_else(guest: SimpleNamespace, meet: Callable[...
         candidate.call("many")
     with pytest.raises(guest.values.NotPlain):
         meet(classes=["Solver"]).call("echo", solver)
+
+
+def test_t25_handles_after_the_end(
+    guest: SimpleNamespace, meet: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the result is handed over, an object that the judge kept says what is wrong, and nothing more is sent."""
+    for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():
+        monkeypatch.setenv(f"BLASTDOOR_{name}", str(tmp_path / place))
+    candidate = meet(classes=["Solver"])
+    solver = candidate.call("Solver").value
+    sent: list[bytes] = []
+    monkeypatch.setattr(candidate._frames, "send", lambda _, *parts: sent.append(b"".join(parts)))
+    candidate._finish()
+    for ask in (lambda: solver.solve(1), lambda: candidate.call("echo", 1), candidate.null, candidate.measure):
+        with pytest.raises(RuntimeError, match="after relay\\(\\) had ended"):
+            ask()
+    assert [it[:1] for it in sent] == [b"F"]
 
 
 @pytest.mark.parametrize("sent", [b"h\x05Other" + bytes(8), b"h\x06Solver" + b"\xff" * 8])
