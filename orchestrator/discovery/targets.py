@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from orchestrator.discovery.profile import Profile, Spot
 from orchestrator.discovery.repository import Parameter, Repository
@@ -120,7 +121,8 @@ class FunctionTarget:
         )
 
     @property
-    def doubts(self) -> list[str]:
+    def holes(self) -> list[str]:
+        """How its judge can be cheated, as far as that is known before an audit."""
         found = []
         if self.pool.made < self.pool.batches - 1:
             found.append(
@@ -132,12 +134,16 @@ class FunctionTarget:
                 f"its calls are short, so each question is asked {self.pool.repeat} times in one judging: a cache of"
                 " answers would gain"
             )
-        if self.pool.call_s < _CARRIED_S:
-            found.append(
-                f"a call takes {self.pool.call_s * 1e6:.1f} µs, less than bringing it to another chamber: a gain looks"
-                " smaller than it is"
-            )
         return found
+
+    @property
+    def doubts(self) -> list[str]:
+        if self.pool.call_s >= _CARRIED_S:
+            return []
+        return [
+            f"a call takes {self.pool.call_s * 1e6:.1f} µs, less than bringing it to another chamber: a gain looks"
+            " smaller than it is"
+        ]
 
 
 @dataclass(frozen=True)
@@ -176,6 +182,10 @@ class ParameterTarget:
         return (
             f"{told}: the code that takes the time reads them, and {self.base.share:.0%} of it is beneath the function"
         )
+
+    @property
+    def holes(self) -> list[str]:
+        return self.base.holes
 
     @property
     def doubts(self) -> list[str]:
@@ -222,6 +232,7 @@ class CommandTarget:
     tier = "relay"
     metric = "seconds"
     worth = 0.0
+    doubts: ClassVar[tuple[str, ...]] = ()
 
     @property
     def title(self) -> str:
@@ -240,7 +251,7 @@ class CommandTarget:
         return f"a whole command, since {self.why}"
 
     @property
-    def doubts(self) -> list[str]:
+    def holes(self) -> list[str]:
         compared = {
             "exact": "what it prints is compared",
             "numbers": "what it prints is compared, but for the numbers in it",

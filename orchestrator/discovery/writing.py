@@ -64,7 +64,7 @@ class Made:
             known = {"file": target.path, "how": target.how, "stdout": target.output}
             files[f"judge/{_OUTPUT}"] = json.dumps(known).encode()
         files["blastdoor.toml"] = self._text(target, name).encode()
-        return Imported(files, findings=tuple(target.doubts))
+        return Imported(files, findings=(*target.holes, *target.doubts))
 
     def _text(self, target: Target, name: str) -> str:
         lines = [

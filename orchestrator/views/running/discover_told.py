@@ -9,14 +9,16 @@ from orchestrator.discovery.bench import Found
 from orchestrator.discovery.needs import Needs
 from orchestrator.discovery.repository import Repository
 from orchestrator.domain.audit import AuditRecord
-from orchestrator.examine.findings import Findings, Sign
+from orchestrator.examine.findings import Findings, Section, Sign
 
 
 def tell_check(findings: Findings) -> None:
     if not findings.rows:
         return
     for row in findings.rows:
-        if row.sign in (Sign.WARN, Sign.FAIL) or row.section in ("noise", "cost"):
+        if row.section is Section.CHEATS and row.sign is Sign.WARN:
+            continue  # that they were not tried: the audit comes in their place
+        if row.sign in (Sign.WARN, Sign.FAIL) or row.section in (Section.NOISE, Section.COST):
             click.echo(f"  {'not ready' if row.sign is Sign.FAIL else row.sign.value}: {shown(row.text, 400)}")
             if row.advice:
                 click.echo(f"      {shown(row.advice, 400)}")
@@ -67,6 +69,7 @@ def record_found(repository: Repository, needs: Needs, found: Found) -> dict[str
                 "noise": it.noise,
                 "run_seconds": it.run_s,
                 "worth": it.worth,
+                "holes": it.holes,
                 "doubts": list(it.doubts),
             }
             for number, it in enumerate(found.targets, 1)
@@ -92,10 +95,12 @@ def tell_found(repository: Repository, needs: Needs, found: Found) -> None:
     if needs.unknown:
         click.echo(f"note: imports that no declaration and no table has: {', '.join(needs.unknown[:8])}; see --package")
     for number, it in enumerate(found.targets, 1):
-        click.echo(f"\n{number}. {shown(it.title, 200)}")
+        click.echo(f"\n{number}. {shown(it.title, 200)}{' (its judge can be cheated)' if it.holes else ''}")
         click.echo(f"   {it.reason}")
         click.echo(f"   metric {it.metric}, lower is better; tier {it.tier}; editable: {', '.join(it.editable)}")
         click.echo(f"   a run takes {it.run_s:.3g} s, give or take {it.noise:.0%}, as measured in a chamber")
+        for hole in it.holes:
+            click.echo(f"   hole: {hole}")
         for doubt in it.doubts:
             click.echo(f"   doubt: {doubt}")
     if not found.targets:

@@ -128,7 +128,7 @@ async def test_a_command_becomes_a_task(tmp_path: Path) -> None:
     (target,) = found.targets
     assert isinstance(target, CommandTarget)
     assert (target.how, target.output) == ("exact", "took 0.1 s\n")
-    assert "a program that does nothing but print that would seem fastest" in target.doubts[0]
+    assert "a program that does nothing but print that would seem fastest" in target.holes[0]
     write_task(Made(there, (), needs.apt, found.guards, 256).task(target, "c"), tmp_path / "task")
     task = load_task(tmp_path / "task")
     assert tuple(task.editable) == ("a.c",)

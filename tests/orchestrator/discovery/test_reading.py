@@ -209,15 +209,16 @@ def test_regions_reach_through_comprehensions(tmp_path: Path) -> None:
     assert regions(profile, 0) == ("a.py::outer", "a.py::inner")
 
 
-def test_short_calls_are_doubted() -> None:
+def test_short_calls_are_a_hole() -> None:
     """Where a question must be asked again and again to be timed, that is said, and ranks lower."""
 
     def target(seconds: float) -> FunctionTarget:
         return FunctionTarget("m", "f", "m.py", 0.5, 9, ("m.py::f",), (), Pool(b"", 10, 100, (seconds,), 90))
 
-    assert not target(1.0).doubts
+    assert (target(1.0).holes, target(1.0).doubts) == ([], [])
     assert target(1.0).pool.repeat == 1
-    assert "a cache of answers would gain" in target(0.0005).doubts[0]
+    assert "a cache of answers would gain" in target(0.0005).holes[0]
+    assert "less than bringing it to another chamber" in target(0.0005).doubts[0]
     assert target(0.0005).worth < target(1.0).worth
 
 
