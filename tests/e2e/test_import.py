@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.api import How, read_campaign
 from orchestrator.importing import Imported, ImportRequest, harbor, write_task
 from orchestrator.importing.openevolve import read
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
@@ -12,6 +13,7 @@ from orchestrator.task import load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.parts import make_parts
+from tests.e2e.backends import blastdoor, run
 from tests.orchestrator.importing import harbor_tasks
 from tests.orchestrator.importing.openevolve_tasks import write
 
@@ -181,3 +183,36 @@ async def test_a_program_that_an_evaluator_starts(tmp_path: Path) -> None:
     told = run.judgement.result.metrics
     expected = {"late": 1.0, "built": 7.0, "ended": -9.0, "elsewhere": 0.0, "seen": 0.0, "judge": 0.0}
     assert told == {"combined_score": 42.0, **expected}
+
+
+NOISY = """
+import random
+
+
+def evaluate(program_path):
+    names = {}
+    exec(open(program_path).read(), names)
+    return {"combined_score": names["solve"](20) * 2.0 + random.gauss(0, 0.001)}
+"""
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_a_campaign_on_an_imported_task(tmp_path: Path) -> None:
+    """An evaluator that draws is measured, so what wins is proven in repeats; a campaign on it goes on after its end,
+    and without a daemon, in another cohort.
+    """
+    source, folder = write(tmp_path / "there", evaluator__py=NOISY), tmp_path / "task"
+    assert blastdoor("import", "openevolve", source, folder, "--measure").returncode == 0
+    assert load_task(folder).certify.rule == "noisy"
+    first = run(folder, proposer="operators")
+    assert len(first.nodes) == 4
+    with read_campaign(folder, Settings()) as reading:
+        kept = [it for name, it in reading.state.nodes.items() if it.kept and name != "1"]
+    assert kept
+    assert all(it.certification for it in kept)
+    moved = run(folder, attempts=4, how=How.RESUME, backend="runc")
+    assert {name: moved.nodes[name] for name in first.nodes} == first.nodes
+    assert len(moved.nodes) > len(first.nodes)
+    assert moved.site.backend == "runc"
+    assert len(moved.cohorts) == 2

@@ -534,7 +534,12 @@ def test_values_after_the_end(judge: Judge) -> None:
     """
     del judge  # for the modules that it brings
     asked: list[str] = []
-    candidate = SimpleNamespace(functions=("solve",), value=lambda name: asked.append(name) or 7)
+
+    def value(name: str) -> int:
+        asked.append(name)
+        return 7
+
+    candidate = SimpleNamespace(functions=("solve",), value=value)
     door = importlib.import_module("blastdoor_stub").Door(candidate, ["solve"], ["LIMIT"])
     assert door.answer([]) == ["", [["solve"], {"LIMIT": 7}]]
     door.end()
