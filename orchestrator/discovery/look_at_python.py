@@ -62,9 +62,14 @@ async def _guard(bench: Bench, suite: Suite, tests: Tests) -> Suite | None:
 async def _find_functions(bench: Bench, suite: Suite, profile: Profile) -> None:
     """Those whose calls could be recorded, and are answered alike when they are asked again."""
     names = {number: profile.spots[number].definition for number in entries(profile, _MOST_RECORDED)}
-    wanted = {number: it for number, it in names.items() if _can_cut(bench, f"{it.path}::{it.name}")}
-    if not wanted:
+    if not names:
         bench.note(f"{suite.name}: no function of a module is called for long enough to be worth it")
+    whys = {number: _no_region(bench, f"{it.path}::{it.name}") for number, it in names.items()}
+    wanted = {number: it for number, it in names.items() if not whys[number]}
+    if left := [f"{it.path}::{it.name} ({whys[number]})" for number, it in names.items() if whys[number]]:
+        more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+        bench.note(f"left alone, since no region can be made of them: {'; '.join(left[:SHOWN])}{more}")
+    if not wanted:
         return
     bench.doing(f"calls of {len(wanted)} functions")
     plan = {**suite.plan, "functions": [[it.path, it.name] for it in wanted.values()]}
@@ -85,7 +90,7 @@ async def _replay(bench: Bench, number: int, profile: Profile, calls: bytes) -> 
     if isinstance(pool, str):
         bench.note(f"{path}::{name}: {pool}")
         return
-    editable = tuple(it for it in regions(profile, number) if _can_cut(bench, it))
+    editable = tuple(it for it in regions(profile, number) if not _no_region(bench, it))
     target = FunctionTarget(
         module=module,
         function=name,
@@ -105,18 +110,19 @@ async def _time_command(bench: Bench, suite: Suite, profile: Profile) -> None:
     """A benchmark or script as a whole."""
     hot = sorted(profile.spots, key=lambda it: -it.own_s)[:_MOST_REGIONS]
     names = (f"{it.definition.path}::{it.definition.name}" for it in hot)
-    if editable := tuple(it for it in names if _can_cut(bench, it)):
+    if editable := tuple(it for it in names if not _no_region(bench, it)):
         command = suite.command(bench.laboratory.roots)
         await bench.time_command(command, suite.paths[0], editable, "it times what no single call shows")
 
 
-def _can_cut(bench: Bench, entry: str) -> bool:
-    """Whether the file can be cut at this region: its name is there once, and is a plain one."""
+def _no_region(bench: Bench, entry: str) -> str:
+    """Why the file cannot be cut at this function, as where its name is there twice; empty where it can."""
     path, _, name = entry.partition("::")
     try:
-        return bool(spans(path, bench.repository.files[path], (Region(name, definition=True),)))
-    except BadRegion:
-        return False
+        spans(path, bench.repository.files[path], (Region(name, definition=True),))
+    except BadRegion as error:
+        return str(error)
+    return ""
 
 
 def _recorded(seen: Seen, numbers: list[int]) -> tuple[dict[int, bytes], str]:

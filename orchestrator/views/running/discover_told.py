@@ -30,7 +30,8 @@ def tell_check(findings: Findings) -> None:
 def tell_audit(told: AuditRecord, findings: Findings) -> None:
     for row in findings.rows:
         if row.sign in (Sign.WARN, Sign.FAIL):
-            click.echo(f"  {'a hole' if row.sign is Sign.FAIL else row.sign.value}: {shown(row.text, 400)}")
+            failed = "a hole" if row.section is Section.CHEATS else "not ready"
+            click.echo(f"  {failed if row.sign is Sign.FAIL else row.sign.value}: {shown(row.text, 400)}")
             if row.advice:
                 click.echo(f"      {shown(row.advice, 400)}")
     if not told.tried:

@@ -140,6 +140,18 @@ async def test_pytest(tmp_path: Path) -> None:
     assert found.guards[0].command[1] == "PYTHONPATH=src:."
 
 
+async def test_a_function_that_no_region_can_be_made_of(tmp_path: Path) -> None:
+    """One that is declared several times, as overloads are, is left alone, and that is told; beneath another function
+    it is no part of what may be changed.
+    """
+    overloads = "\n".join(f"@overload\ndef unique(words: {it}) -> {it}: ..." for it in ("list[str]", "tuple[str]"))
+    text = f"from typing import overload\n\n{overloads}\n{WORDS}"
+    found = await look(tmp_path / "there", {**UNITTEST, "words.py": text})
+    assert not any(it.title == "words.py::unique" for it in found.targets)
+    assert "words.py::unique" not in function(found, "top").editable
+    assert [it for it in found.notes if "words.py::unique (it defines unique more than once" in it], found.notes
+
+
 async def test_new_questions_may_hang(tmp_path: Path) -> None:
     """One that never had a large number, and takes the process along with it, keeps the questions that it answers."""
     odd = "import os\n\ndef spin(x):\n    os._exit(1) if x > 99 else 0\n    return sum(range(20 * x))\n"

@@ -7,8 +7,9 @@ import pytest
 from orchestrator.discovery.bench import Found
 from orchestrator.discovery.needs import needs_of
 from orchestrator.discovery.targets import CommandTarget, FunctionTarget, Pool
+from orchestrator.domain.audit import Asked, AuditRecord
 from orchestrator.examine.findings import Findings, Section, Sign
-from orchestrator.views.running.discover_told import record_found, tell_check, tell_found
+from orchestrator.views.running.discover_told import record_found, tell_audit, tell_check, tell_found
 from tests.orchestrator.discovery.repositories import UNITTEST, repository
 
 
@@ -38,3 +39,19 @@ def test_a_check_that_an_audit_follows(capsys: pytest.CaptureFixture[str]) -> No
     findings.add(Section.NOISE, Sign.OK, "seconds = 1 ± 0.1")
     tell_check(findings)
     assert capsys.readouterr().out == "  ok: seconds = 1 ± 0.1\ncheck: ready to be searched\n"
+
+
+def test_an_audit_whose_baseline_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is wrong with the task is not called a hole of its judge."""
+    findings = Findings()
+    findings.add(Section.WIRING, Sign.FAIL, "nothing faster could be told from the baseline")
+    findings.add(Section.CHEATS, Sign.FAIL, "“remembers” beats the baseline")
+    told = AuditRecord(
+        blastdoor="0", ended_at="", task="words", good=True, held=2, tried=2, asked=Asked(runs=3), digests={}
+    )
+    tell_audit(told, findings)
+    assert capsys.readouterr().out.splitlines() == [
+        "  not ready: nothing faster could be told from the baseline",
+        "  a hole: “remembers” beats the baseline",
+        "audit: the judge holds: held against 2 of 2",
+    ]
