@@ -1,5 +1,7 @@
 """A repository on a real engine: looked at, made a task of, judged, and searched."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,49 @@ def test_what_was_found_is_ready_and_can_be_made_better(tmp_path: Path) -> None:
     assert searched.return_value == Exit.OK, searched.output
     assert "best: seconds=" in searched.output
     assert "no change beat it" not in searched.output, searched.output
+
+
+CHUNKS = """
+CHUNK = 2
+
+
+def total(count):
+    found = 0
+    for start in range(0, count, CHUNK):
+        found += sum(range(start, min(count, start + CHUNK)))
+    return found
+"""
+CHUNK_TESTS = """
+import unittest
+
+import chunks
+
+
+class Tests(unittest.TestCase):
+    def test_total(self):
+        for size in range(1, 80):
+            self.assertEqual(chunks.total(50 * size), sum(range(50 * size)))
+"""
+
+
+@pytest.mark.slow
+def test_numbers_of_a_repository_are_searched(tmp_path: Path) -> None:
+    """A campaign on the space that was found chooses a number that is faster, and no line of code changes."""
+    from orchestrator.views.cli import cli
+
+    there = write(tmp_path / "there", {"chunks.py": CHUNKS, "test_chunks.py": CHUNK_TESTS})
+    folder = str(tmp_path / "task")
+    words = ["discover", str(there), "--target", "2", "--into", folder, "--no-check", "--json"]
+    made = runner().invoke(cli, words, standalone_mode=False)
+    assert made.return_value is Exit.OK, made.output
+    row = json.loads(made.stdout)["targets"][1]
+    assert row["title"] == "the numbers beneath chunks.py::total: CHUNK"
+    words = ["run", folder, "--attempts", "3", "--seed", "1"]
+    searched = runner().invoke(cli, words, standalone_mode=False)
+    assert searched.return_value == Exit.OK, searched.output
+    assert "no change beat it" not in searched.output, searched.output
+    changed = [it for it in searched.output.splitlines() if it.startswith("+++ ")]
+    assert changed == ["+++ b/blastdoor_parameters/point.json"]
+    best = re.search(r"best: .*: CHUNK=(\d+)", searched.output)
+    assert best, searched.output
+    assert int(best[1]) > 2

@@ -63,6 +63,23 @@ async def test_a_twin_against_everybody(tmp_path: Path, name: str) -> None:
     assert report.good, report.found
 
 
+@pytest.mark.parametrize("fixed", [False, True])
+async def test_a_held_out_split_is_not_asked(tmp_path: Path, fixed: bool) -> None:
+    """A hole of the judge is one with a split that is held out, too, and none is made by it. The split is not asked:
+    what adversaries score there would be told by the report.
+    """
+    by, write = LEAKY["nan-geometry"]
+    folder = write(tmp_path / "task", fixed=fixed)
+    place = folder / "blastdoor.toml"
+    place.write_text(f'{place.read_text()}\n[heldout]\nstep = 0.5\njudge = ["python3", "judge.py", "--held"]\n')
+    stage = Stage()
+    report = await audited(folder, [by], stage=stage)
+    assert {it.adversary for it in report.found} == (set() if fixed else {by})
+    assert report.tried == 1
+    assert stage.jobs
+    assert not any("--held" in job for job in stage.jobs)
+
+
 def test_the_collection() -> None:
     """At least twenty, of both kinds, and nearly half of the table finds one each."""
     assert len(LEAKY) >= 20
