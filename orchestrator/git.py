@@ -8,6 +8,7 @@ format only.
 
 import errno
 import functools
+import os
 import re
 import shutil
 import tempfile
@@ -228,7 +229,22 @@ def _open_or_make(folder: Path) -> pygit2.Repository:
                 raise
         finally:
             shutil.rmtree(made, ignore_errors=True)
+    _refuse_odd_files(folder)
     return pygit2.Repository(str(folder), RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE)
+
+
+def _refuse_odd_files(folder: Path) -> None:
+    """A folder of somebody else may hold a pipe under any name that libgit2 opens: it would wait for a writer for ever,
+    and every thread of the process with it. A link may lead to one.
+    """
+    left = [folder]
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(Path(entry.path))
+                elif not entry.is_file(follow_symlinks=False):
+                    raise GitError(f"{shown(entry.path)} is neither a file nor a folder; move it away")
 
 
 def _commit(repository: pygit2.Repository, revision: str) -> pygit2.Commit:

@@ -46,7 +46,6 @@ APPEND = (
     " VALUES (:seq, :at, :kind, :body, :epoch, :previous, :hash)"
 )
 ROWS = "SELECT kind, id, body FROM projection"
-ROWS_OF = f"{ROWS} WHERE kind = :kind"
 ROW = "SELECT body FROM projection WHERE kind = :kind AND id = :id"
 ROWS_AFTER = "SELECT id, body FROM projection WHERE kind = :kind AND id > :after ORDER BY id LIMIT :size"
 SET = (
@@ -71,9 +70,26 @@ def make_tables(*, long: str, key: str) -> list[str]:
     return [statement.format(long=long, key=key) for statement in made]
 
 
+def rows_of(kinds: Collection[str]) -> tuple[str, dict[str, str]]:
+    """The statement for all rows of these kinds, and the values that name the kinds."""
+    names, listed = _listed(kinds)
+    return f"{ROWS} WHERE kind IN ({listed})", names
+
+
+def rows_named(ids: Collection[str]) -> tuple[str, dict[str, str]]:
+    """The statement for the rows of one `:kind` that have these ids, and the values that name them."""
+    names, listed = _listed(ids)
+    return f"SELECT id, body FROM projection WHERE kind = :kind AND id IN ({listed})", names  # noqa: S608  no value is in it
+
+
+def _listed(values: Collection[str]) -> tuple[dict[str, str], str]:
+    names = {f"one_{number}": value for number, value in enumerate(values)}
+    return names, ", ".join(f":{name}" for name in names)
+
+
 def page(kinds: Collection[str] | None) -> tuple[str, dict[str, str]]:
     """The statement for the next `:size` records after `:after`, and the values that name the kinds."""
-    names = {f"kind_{number}": kind for number, kind in enumerate(kinds or ())}
-    wanted = f" AND kind IN ({', '.join(f':{name}' for name in names)})" if names else ""
+    names, listed = _listed(kinds or ())
+    wanted = f" AND kind IN ({listed})" if names else ""
     columns = "seq, at, kind, body, epoch, previous, hash"
     return f"SELECT {columns} FROM events WHERE seq > :after{wanted} ORDER BY seq LIMIT :size", names  # noqa: S608  no value is in it

@@ -234,13 +234,22 @@ class Ledger:
             after = page[-1].seq
             limit = None if limit is None else limit - size
 
-    def rows(self, kind: str | None = None) -> Rows:
-        return self._read(lambda connection: _rows(connection, kind))
+    def rows(self, *kinds: str) -> Rows:
+        """Of these kinds, in one look; without any, of all."""
+        return self._read(lambda connection: _rows(connection, kinds))
 
     def row(self, kind: str, name: str) -> str | None:
         """One of them, without the others; None where there is none."""
         found = self._read(_all(schema.ROW, kind=kind, id=name))
         return str(found[0][0]) if found else None
+
+    def rows_named(self, kind: str, names: Sequence[str]) -> dict[str, str]:
+        """Those of them that there are."""
+        found: dict[str, str] = {}
+        for begun in range(0, len(names), PAGE):
+            statement, values = schema.rows_named(names[begun : begun + PAGE])
+            found |= dict(self._read(_all(statement, kind=kind, **values)))
+        return found
 
     def each_row(self, kind: str) -> Iterator[tuple[str, str]]:
         """Names and bodies in the order of their names, page by page: they may be too many to be held at once. Each
@@ -253,7 +262,7 @@ class Ledger:
 
     def snapshot(self) -> Snapshot:
         """Rows and head of one moment, whatever the writer does meanwhile."""
-        return self._read(lambda connection: Snapshot(_head(connection), _rows(connection, None)))
+        return self._read(lambda connection: Snapshot(_head(connection), _rows(connection, ())))
 
     def give_up(self) -> None:
         """For any thread: wait no longer for a database that is away, now and later. What waits for it raises Away."""
@@ -399,9 +408,9 @@ def _has(connection: Connection, head: Head) -> bool:
     return [Record(*row).hash for row in connection.execute(statement, after=head.seq - 1, size=1)] == [head.hash]
 
 
-def _rows(connection: Connection, kind: str | None) -> Rows:
-    found = connection.execute(schema.ROWS) if kind is None else connection.execute(schema.ROWS_OF, kind=kind)
-    return {(kind, id_): body for kind, id_, body in found}
+def _rows(connection: Connection, kinds: Sequence[str]) -> Rows:
+    statement, values = schema.rows_of(kinds) if kinds else (schema.ROWS, {})
+    return {(kind, id_): body for kind, id_, body in connection.execute(statement, **values)}
 
 
 def _refuse_what_is_there(connection: Connection, database: Database) -> None:

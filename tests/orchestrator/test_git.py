@@ -514,3 +514,28 @@ def test_no_space(tmp_path: Path) -> None:
     candidates = Candidates(tmp_path / "c.git")
     assert (candidates.commit_of("1"), candidates.commit_of("2")) == (None, commit_id)
     assert issubclass(NoSpace, GitError)
+
+
+@pytest.mark.parametrize(
+    "name", ["HEAD", "config", "packed-refs", "objects/info/alternates", "objects/pack/pack-1.idx"]
+)
+def test_a_pipe_in_a_repository_is_refused(candidates: Candidates, tmp_path: Path, name: str) -> None:
+    """One who opens it would wait for ever; so would one who follows a link to it."""
+    del candidates
+    place, pipe = tmp_path / "candidates.git" / name, tmp_path / "pipe"
+    os.mkfifo(pipe)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.symlink_to(pipe)
+    with pytest.raises(GitError, match="neither a file nor a folder"):
+        Candidates(tmp_path / "candidates.git")
+    place.unlink()
+    pipe.rename(place)
+    with pytest.raises(GitError, match="neither a file nor a folder"):
+        Candidates(tmp_path / "candidates.git")
+
+
+def test_a_pipe_as_a_repository_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "candidates.git")
+    with pytest.raises(GitError, match="cannot be used"):
+        Candidates(tmp_path / "candidates.git")

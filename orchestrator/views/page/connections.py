@@ -16,6 +16,26 @@ MOST_WAITING = 128
 _waiting: "weakref.WeakKeyDictionary[ServerState, dict[Prompt, asyncio.TimerHandle]]" = weakref.WeakKeyDictionary()
 
 
+class Handshakes:
+    """Connections that are not over with TLS's beginning, and so are no connections of the server's yet. Each is a task
+    of the loop, in which `begun` is called.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[asyncio.Task[object], None] = {}
+
+    def begun(self) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a connection is accepted in a task")
+        if len(self._open) >= MOST_WAITING:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.cancel()
+        self._open[task] = None
+        task.add_done_callback(lambda it: self._open.pop(it, None))
+
+
 class Prompt(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its own parent's
         super().connection_made(transport)

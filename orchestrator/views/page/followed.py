@@ -4,12 +4,12 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from orchestrator.budget import BOOKS, Accounts
 from orchestrator.domain import events as e
@@ -34,6 +34,7 @@ from orchestrator.wiring.ledgers import Identity, identity_of, open_ledger
 from orchestrator.wiring.reading import Reading
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 # Lines of what happened last, for those that come later.
 SAID = 100
@@ -162,10 +163,12 @@ class Followed:
 
     def poll(self) -> dict[str, Any] | None:
         """What came since, as a browser takes it in; None where nothing did. Raises LedgerErrors."""
-        if self._is_replaced() or not self._ledger.has(self.reading.head):
+        # The last one that was read comes first: where it is another one, so is the campaign.
+        found = [] if self._is_replaced() else list(self._ledger.read(after=self.seq - 1))
+        if not found or found[0].hash != self.reading.head.hash:
             self._open_again()
             return self.start_again()
-        records = list(self._ledger.read(after=self.seq))
+        records = found[1:]
         holder = holder_of(self.found, self._ledger)
         if not records and holder == self.reading.holder:
             return None
@@ -200,7 +203,6 @@ class Followed:
         self._state.forget("draft", drafts)
         # One that was measured beside another has a trial of the other's.
         nodes |= {str(subject): None for trial in trials if trial and (subject := self._subject(trial))}
-        self._state.forget("node", nodes)
         return list(nodes)
 
     def _subject(self, trial: str) -> str:
@@ -210,7 +212,7 @@ class Followed:
         self, began: str, said: Sequence[Said], names: Sequence[str], records: Sequence[Record]
     ) -> dict[str, Any]:
         self.said.extend(said)
-        nodes = [self._state.nodes[name] for name in names if name in self._state.nodes]
+        nodes = self._state.read_nodes(names)
         for node in nodes:
             self._state.index(node)
         before = {name: len(known) for name, known in self.board.lists().items()}
@@ -234,7 +236,7 @@ class Followed:
         return made
 
     def _accounts(self) -> Accounts:
-        books = self._ledger.row(*BOOKS)
+        books = self._state.books
         return Accounts.from_ledger({BOOKS: books} if books else {})
 
     def summary(self) -> dict[str, Any]:
@@ -266,6 +268,9 @@ class Followed:
         board = Board(self._state, ranking_of(self.reading, run).metrics, run)
         board.fill(self._state.each_line())
         return board
+
+    def lines(self, kind: str, model: type[M]) -> Iterator[M]:
+        return self._state.lines(kind, model)
 
     def run_numbered(self, number: int | None) -> Run:
         runs = self.reading.state.runs

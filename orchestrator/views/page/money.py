@@ -1,13 +1,18 @@
-"""What the money and the time of a campaign went to, as far as its ledger tells."""
+"""What the money and the time of a campaign went to, as far as its ledger tells.
+
+Of each node and trial a few fields are read, one after the other: a campaign may be longer than memory.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from pydantic import BaseModel
+
 from orchestrator.domain import events as e
 from orchestrator.domain.node import run_of
-from orchestrator.domain.records import Node, Phase, Run
+from orchestrator.domain.records import Phase, Run, Spent
 from orchestrator.domain.state import State
 from orchestrator.ledger import Ledger
 from orchestrator.text import short
@@ -22,17 +27,40 @@ _LONGEST = 120
 Answers = Mapping[str, list[tuple[float, float]]]
 
 
+class _Paid(BaseModel, frozen=True):
+    """Fields as a Node has them."""
+
+    id: str
+    phase: Phase = Phase.OPEN
+    spent: Spent = Spent()
+    paid: dict[str, int] = {}
+    opened_at: str = ""
+    ended_at: str = ""
+
+
+class _Tried(BaseModel, frozen=True):
+    """Fields as a Trial has them."""
+
+    node: str
+    started_at: str = ""
+    judging_since: str = ""
+    spent: Spent = Spent()
+
+
 def money_and_time(it: Followed, run: Run) -> dict[str, Any]:
     """Dollars of the whole campaign, since its caps are; time of one run."""
     state = it.reading.state
     answers = _answers(it.reading.ledger) if state.campaign.calls else {}
     chambers: Counter[int] = Counter()
     time = dict.fromkeys(PARTS, 0.0)
-    for node in state.nodes.values():
+    trials: dict[str, list[_Tried]] = {}
+    for trial in it.lines("trial", _Tried):
+        if run_of(trial.node) == run.number:
+            trials.setdefault(trial.node, []).append(trial)
+    for node in it.lines("node", _Paid):
         chambers[run_of(node.id)] += node.spent.microdollars - sum(node.paid.values())
-        if run_of(node.id) == run.number:
-            for part, seconds in _life(state, node, answers):
-                time[part] += seconds
+        for part, seconds in _life(node, trials.get(node.id, ()), answers):
+            time[part] += seconds
     return {
         "models": _models(state),
         "providers": _providers(state, chambers),
@@ -60,15 +88,15 @@ def _providers(state: State, chambers: Mapping[int, int]) -> list[dict[str, Any]
     return [{"provider": short(name, _LONGEST), "microdollars": paid} for name, paid in found.items() if paid]
 
 
-def _life(state: State, node: Node, answers: Answers) -> Iterator[tuple[str, float]]:
+def _life(node: _Paid, tried: Sequence[_Tried], answers: Answers) -> Iterator[tuple[str, float]]:
     """The parts of an attempt that ended, which add up to its whole time. `queue` is all until its first trial in which
     no model answered, `provision` what a trial took beyond the time that its chamber was held for it, `judge` what came
     after a trial: judging, guards, and what lies between two trials.
     """
-    if node.phase is not Phase.ENDED or not node.trials:
+    if node.phase is not Phase.ENDED or not tried:
         return
     opened, ended = _seconds(node.opened_at), _seconds(node.ended_at)
-    trials = [(_seconds(it.started_at), it) for it in state.trials_of(node.id)]
+    trials = [(_seconds(it.started_at), it) for it in tried]
     trials = sorted((it for it in trials if it[0] <= ended), key=lambda it: it[0])
     if not trials:  # all of them were later, for another's sake
         return

@@ -4,11 +4,12 @@ A ledger keeps its rows in step with its events, so one who only looks folds not
 the one who hears of an event says which of them to read again.
 """
 
-from collections.abc import Iterable, Iterator, MutableMapping, ValuesView
-from typing import Any
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence, ValuesView
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from orchestrator.budget import BOOKS
 from orchestrator.domain.records import Draft, Node, Phase, Trial
 from orchestrator.domain.state import State
 from orchestrator.ledger import Ledger, LedgerError
@@ -17,6 +18,9 @@ from orchestrator.views.page.node_line import NodeLine
 # So many records of each kind: with them, a campaign of some thousand attempts is read once.
 KEPT = {"node": 6000, "draft": 3000, "trial": 3000}
 _LONG: dict[str, type[BaseModel]] = {"node": Node, "draft": Draft, "trial": Trial}
+
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class Closed(LedgerError):
@@ -73,8 +77,9 @@ class _Rows(MutableMapping[str, Any]):
             self._check()
             yield name, self._kept.get(name) or self._made(name, body)
 
-    def lines(self) -> Iterator[NodeLine]:
-        read = NodeLine.model_validate_json
+    def lines(self, model: type[M]) -> Iterator[M]:
+        """Of each as much as the model has."""
+        read = model.model_validate_json
         for _, body in self._ledger.each_row(self._kind):
             self._check()
             yield read(body)
@@ -82,6 +87,12 @@ class _Rows(MutableMapping[str, Any]):
     def forget(self, names: Iterable[str]) -> None:
         for name in names:
             self._kept.pop(name, None)
+
+    def read(self, names: Sequence[str]) -> list[Any]:
+        """Those of them that there are, as they are now, in one look."""
+        self.forget(names)
+        found = self._ledger.rows_named(self._kind, names)
+        return [self._made(name, found[name]) for name in names if name in found]
 
     def _made(self, name: str, body: str) -> Any:
         record = self._model.model_validate_json(body)
@@ -102,18 +113,33 @@ class _Rows(MutableMapping[str, Any]):
 
 
 class RowState(State):
-    """`refresh` reads again what is short; of what is long, `forget` names what changed."""
+    """`refresh` reads again what is short; of what is long, `forget` names what changed. `books` are what the accounts
+    are made from.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__()
         self._ledger = ledger
         self._long = {kind: _Rows(ledger, kind) for kind in _LONG}
+        self._short = [kind for kind in self._records if kind not in _LONG]
+        self._bodies: dict[tuple[str, str], str] = {}
+        self.books: str | None = None
         self.refresh()
 
     def refresh(self) -> None:
-        short = [kind for kind in self._records if kind not in _LONG]
-        rows = {key: body for kind in short for key, body in self._ledger.rows(kind).items()}
-        self._records = {**State.from_rows(rows)._records, **self._long}
+        """In one look; a record whose row is as it was stays as it is."""
+        rows = self._ledger.rows(*self._short, BOOKS[0])
+        self.books = rows.pop(BOOKS, None)
+        made = State.from_rows({key: body for key, body in rows.items() if self._bodies.get(key) != body})._records
+        short: dict[str, MutableMapping[str, Any]] = {kind: {} for kind in self._short}
+        for kind, name in rows:
+            short[kind][name] = made[kind].get(name) or self._records[kind][name]
+        self._bodies = rows
+        self._records = {**short, **self._long}
+
+    def read_nodes(self, names: Sequence[str]) -> list[Node]:
+        """Those of them that there are, as they are now."""
+        return self._long["node"].read(names)
 
     def forget(self, kind: str, names: Iterable[str]) -> None:
         self._long[kind].forget(names)
@@ -122,11 +148,15 @@ class RowState(State):
         for rows in self._long.values():
             rows.closed = True
 
+    def lines(self, kind: str, model: type[M]) -> Iterator[M]:
+        """Of each record of a kind as much as the model has; none is kept."""
+        return self._long[kind].lines(model)
+
     def each_line(self) -> Iterator[NodeLine]:
         """Of every node as much as is shown of it beside the others; none is kept. Whose child it is, and whether it is
         at work, is known from then on.
         """
-        for line in self._long["node"].lines():
+        for line in self.lines("node", NodeLine):
             parent, _, last = line.id.rpartition(".")
             if parent:
                 self.children[parent] = max(int(last), self.children.get(parent, 0))

@@ -5,7 +5,6 @@ import signal
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -50,11 +49,17 @@ class Running(uvicorn.Server):
         self._server = server
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """With TLS a connection is ours only after its handshake, for which uvicorn would give it a minute."""
+        """With TLS a connection is ours only after its handshake, for which uvicorn would give it a minute, and to any number of them."""
         await super().startup([])
         config, loop = self.config, asyncio.get_running_loop()
         patience = connections.REQUEST_S if config.ssl else None
-        make = partial(connections.Prompt, config, self.server_state, self.lifespan.state)
+        handshakes = connections.Handshakes()
+
+        def make() -> connections.Prompt:
+            if config.ssl:
+                handshakes.begun()
+            return connections.Prompt(config, self.server_state, self.lifespan.state)
+
         for it in sockets or []:
             made = await loop.create_server(
                 make, sock=it, ssl=config.ssl, ssl_handshake_timeout=patience, backlog=config.backlog

@@ -56,6 +56,7 @@ class Server:
         self._followed: dict[str, Followed] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._reading: asyncio.Task[None] | None = None
+        self._is_over = False
         self._app = Starlette(routes=[*self._routes(), *self._acts()])
         self._app.router.redirect_slashes = False
 
@@ -63,6 +64,7 @@ class Server:
         await self._app(scope, receive, send)
 
     async def close(self) -> None:
+        self._is_over = True
         if self._control:
             self._acting.close()
         self._overview.close()
@@ -72,8 +74,9 @@ class Server:
             self._reading.cancel()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_S):  # one that is being read is finished first
-                for lock in self._opening.values():
-                    await lock.acquire()
+                for lock in list(self._opening.values()):
+                    async with lock:
+                        pass
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_S):  # a disk or a database may be away
                 await asyncio.gather(*(asyncio.to_thread(it.close) for it in self._followed.values()))
@@ -160,7 +163,11 @@ class Server:
             raise NotThere("there is no such campaign")
         async with self._opening.setdefault(name, asyncio.Lock()):  # one that does not answer holds up no other
             if name not in self._followed:
-                followed = await asyncio.to_thread(Followed, found, self._settings)
+                followed = None if self._is_over else await asyncio.to_thread(Followed, found, self._settings)
+                if followed is None or self._is_over:
+                    if followed:
+                        await asyncio.to_thread(followed.close)
+                    raise NotThere("the server ends")
                 await self._give_way()
                 self._followed[name], self._open[name] = followed, Broadcast(followed, self._notices)
             self._followed[name] = self._followed.pop(name)  # the one asked for last stands last

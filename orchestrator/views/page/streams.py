@@ -19,8 +19,8 @@ from orchestrator.views.page.waking import Notices
 from orchestrator.wiring.ledgers import FILE
 
 MOST_VIEWERS = 64
-# Between two updates while much happens: an eye needs no more.
-GAP_S = 0.2
+# Between two updates while much happens: what is on disk is on the screen within 0.3 s, and an eye needs no more.
+GAP_S = 0.25
 LIVE_GAP_S = 0.5
 # A notice comes before the write that it tells of is done, so a look that finds nothing is repeated.
 _LOOKS_S = (0.004, 0.015, 0.05, 0.15, 0.5)
@@ -142,18 +142,18 @@ class Broadcast:
     async def _follow(self, idle_s: float) -> None:
         looks = iter(_LOOKS_S)
         while True:
+            if self._wake.is_set():
+                looks = iter(_LOOKS_S)
             self._wake.clear()
             update = await self._polled()
             if update:
                 self._give(written("again" if "again" in update else "update", update, update["mark"]))
+                looks = iter(_LOOKS_S[-1:])  # the write that a notice told of may have been one later still
                 await asyncio.sleep(GAP_S)
-                looks = iter(_LOOKS_S)
                 continue
-            pause = next(looks, idle_s)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
+                async with asyncio.timeout(next(looks, idle_s)):
                     await self._wake.wait()
-                looks = iter(_LOOKS_S)
 
     async def _polled(self) -> dict[str, Any] | None:
         """Viewers are told of one that cannot be read, and start again when it can."""

@@ -127,7 +127,6 @@ def read_standing(found: Found, settings: Settings | None) -> Iterator[Standing]
         seq, state = ledger.head().seq, RowState(ledger)
         if not state.opened or not state.runs:
             raise Missing(f"no campaign has begun in {found.folder} yet; blastdoor run starts one")
-        books = ledger.row(*BOOKS)
         task = (
             Artifacts(found.folder / "artifacts", longest=LONGEST_ARTIFACT)
             .get(state.run.task)
@@ -136,7 +135,7 @@ def read_standing(found: Found, settings: Settings | None) -> Iterator[Standing]
         yield Standing(
             found,
             state,
-            Accounts.from_ledger({BOOKS: books} if books else {}),
+            Accounts.from_ledger({BOOKS: state.books} if state.books else {}),
             StoredTask(task).criteria.order,
             seq,
             holder_of(found, ledger),

@@ -20,6 +20,9 @@ _OVERFLOW = 0x4000
 _TOLD_BY_CLOSE = "lock"
 _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 16
+# A commit is several writes, and a campaign at work commits dozens of times a second: those are heard together. The
+# first after a rest is heard at once.
+_DEAF_S = 0.1
 
 Tell = Callable[[str], None]
 
@@ -35,7 +38,11 @@ class Notices:
             self._libc = ctypes.CDLL(None, use_errno=True)
             self._file = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._file >= 0:
-            loop.add_reader(self._file, self._read)
+            self._hear()
+
+    def _hear(self) -> None:
+        if self._file >= 0:
+            self._loop.add_reader(self._file, self._read)
 
     def watch(self, folder: Path, tell: Tell) -> Callable[[], None] | None:
         """What ends it; None where the kernel does not tell of this folder."""
@@ -63,6 +70,8 @@ class Notices:
         self._told.clear()
 
     def _read(self) -> None:
+        self._loop.remove_reader(self._file)
+        self._loop.call_later(_DEAF_S, self._hear)
         try:
             data = os.read(self._file, _BUFFER)
         except BlockingIOError:

@@ -106,8 +106,12 @@ class MemoryLedger(Ledger):
                 left = None if left is None else left - 1
                 yield record
 
-    def rows(self, kind: str | None = None) -> Rows:
-        return {key: body for key, body in self.snapshot().rows.items() if kind in (None, key[0])}
+    def rows(self, *kinds: str) -> Rows:
+        return {key: body for key, body in self.snapshot().rows.items() if not kinds or key[0] in kinds}
+
+    def rows_named(self, kind: str, names: Sequence[str]) -> dict[str, str]:
+        rows = self.snapshot().rows
+        return {name: rows[kind, name] for name in names if (kind, name) in rows}
 
     def snapshot(self) -> Snapshot:
         with self._kept.guard:

@@ -110,6 +110,8 @@ def test_rows(ledger: Ledger) -> None:
     ledger.append([], {("only", "row"): ""}, AT)
     assert ledger.rows() == {("node", "1"): "new", ("account", "1"): "z", ("only", "row"): ""}
     assert ledger.rows("node") == {("node", "1"): "new"}
+    assert ledger.rows("only", "account") == {("account", "1"): "z", ("only", "row"): ""}
+    assert ledger.rows_named("node", ["9", "1"]) == {"1": "new"}
     assert ledger.head().seq == 2
 
 

@@ -11,13 +11,40 @@ const COLUMNS = [
   ["cost", "cost", "microdollars"], ["took", "time", "milliseconds"], ["text", "what it tried", null],
 ];
 
+// Places by their values; what has none stands last, whichever way, and among equals the newest first. Numbers that are
+// sorted by themselves, without a function that compares two, take a tenth of the time: each place then finds its own.
+function ordered(places, values, down) {
+  const valued = new Float64Array(places.length), without = [];
+  let size = 0;
+  for (const place of places) {
+    const value = values[place] ?? null;
+    if (value === null) without.push(place);
+    else valued[size++] = value;
+  }
+  const sorted = valued.subarray(0, size).sort(), taken = new Uint32Array(size), found = new Uint32Array(places.length);
+  for (let turn = 0; turn < places.length; turn += 1) {
+    const place = places[down ? turn : places.length - 1 - turn], value = values[place] ?? null;
+    if (value === null) continue;
+    let low = 0, high = size;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sorted[middle] < value) low = middle + 1;
+      else high = middle;
+    }
+    const at = low + taken[low]++;
+    found[down ? size - 1 - at : at] = place;
+  }
+  found.set(without.reverse(), size);
+  return found;
+}
+
 export class Attempts {
   constructor(session, open, changed) {
     this.session = session;
     this.changed = changed;
     this.sorted = { column: null, down: true };
     this.texts = new Map();
-    this.order = [];
+    this.order = new Uint32Array(0);
     this.list = new List({ row: ROW, role: "grid", label: "Attempts; arrow keys move, Enter opens, / filters", draw: (index) => this.row(this.order[index]), open: (index) => open(this.order[index]) });
     this.list.seen = (first, last) => this.fetch(first, last);
     this.heads = h("div", { class: "row heads", role: "row" });
@@ -69,19 +96,13 @@ export class Attempts {
   }
 
   refresh() {
-    const { board, mask } = this.session, chosen = this.order[this.list.at], found = [];
-    for (let at = 0; at < board.count; at += 1) if (mask[at]) found.push(at);
-    const { column, down } = this.sorted;
-    if (column && column !== "node") {
-      const values = board.columns[column], way = down ? -1 : 1;
-      const value = (at) => values[at] ?? null;
-      // What has no score stands last, whichever way.
-      found.sort((a, b) => {
-        const x = value(a), y = value(b);
-        if (x === null || y === null) return (x === null) - (y === null) || b - a;
-        return way * (x - y) || b - a;
-      });
-    } else if (!column || down) found.reverse();
+    const { board, mask } = this.session, chosen = this.order[this.list.at], { column, down } = this.sorted;
+    const all = new Uint32Array(board.count);
+    let size = 0;
+    for (let at = 0; at < board.count; at += 1) if (mask[at]) all[size++] = at;
+    let found = all.subarray(0, size);
+    if (column && column !== "node") found = ordered(found, board.columns[column], down);
+    else if (!column || down) found.reverse();
     this.order = found;
     if (this.headed !== this.shows.length) this.drawHeads();
     fill(this.said, `${count(found.length)} of ${count(board.count)}${board.missing ? `; ${count(board.missing)} more are not shown` : ""}`);
@@ -112,7 +133,7 @@ export class Attempts {
   // Words are many and few are seen: those of the rows on the screen are asked for.
   fetch(first, last) {
     this.span = [first, last];
-    const wanted = this.order.slice(first, last).filter((place) => !this.texts.has(place));
+    const wanted = Array.from(this.order.slice(first, last)).filter((place) => !this.texts.has(place));
     if (!wanted.length || this.asking) return;
     this.asking = true;
     const { board, id } = this.session;

@@ -25,12 +25,12 @@ export async function show({ session }) {
   }
 
   function drawLegend() {
-    const counts = new Map();
-    for (let at = 0; at < session.board.count; at += 1) counts.set(session.board.columns.look[at], (counts.get(session.board.columns.look[at]) || 0) + 1);
-    const keys = session.board.looks.map((look, at) => [look, at]).filter(([, at]) => counts.has(at) || session.filter.looks.has(at));
+    const { columns, looks } = session.board, counts = new Uint32Array(looks.length);
+    for (let at = 0; at < session.board.count; at += 1) counts[columns.look[at]] += 1;
+    const keys = looks.map((look, at) => [look, at]).filter(([, at]) => counts[at] || session.filter.looks.has(at));
     const focus = document.activeElement?.dataset?.look;
     fill(legend, keys.map(([look, at]) => {
-      const made = button([h("span", { class: "sign" }, look.sign), ` ${look.word} `, h("span", { class: "faint" }, count(counts.get(at) || 0))],
+      const made = button([h("span", { class: "sign" }, look.sign), ` ${look.word} `, h("span", { class: "faint" }, count(counts[at]))],
         () => { const { looks } = session.filter; if (!looks.delete(at)) looks.add(at); changed(); }, { class: "key", "aria-pressed": session.filter.looks.has(at), "data-look": look.word });
       made.firstChild.style.setProperty("color", colourOf(look.style));
       return made;
@@ -50,7 +50,7 @@ export async function show({ session }) {
     }
     const found = await ask(`${address(session.id, "view", "campaign")}${query({ run: session.run })}`);
     fill(told, found.sections.map((it) => section(it, session)));
-  }, 3000);
+  }, 5000);
   const slow = spaced(() => { drawLegend(); table.refresh(); }, 500);
   drawTiles();
   drawLegend();

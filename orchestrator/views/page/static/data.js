@@ -22,16 +22,16 @@ async function remembered(path) {
 
 const KINDS = { b: Int8Array, h: Int16Array, i: Int32Array, d: Float64Array };
 
-// Columns of numbers as bytes, after what is told of them. They become plain lists, which can grow.
+// Columns of numbers as bytes, after what is told of them. Most stay as they came; a missing number is null in a list.
 function unpacked(buffer) {
   const even = (size) => size + ((8 - (size % 8)) % 8), size = new DataView(buffer).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size))), columns = {};
   let at = 8 + even(size);
   for (const [name, kind, timed] of head.columns) {
-    const told = new KINDS[kind](buffer, at, head.count), values = Array.from(told);
+    const told = new KINDS[kind](buffer, at, head.count), values = timed || kind === "d" ? new Array(head.count) : told;
     at += even(told.byteLength);
-    if (timed) for (let row = 0, sum = 0; row < values.length; row += 1) { sum += values[row]; values[row] = sum / 10; }
-    else if (kind === "d") for (let row = 0; row < values.length; row += 1) if (Number.isNaN(values[row])) values[row] = null;
+    if (timed) for (let row = 0, sum = 0; row < told.length; row += 1) { sum += told[row]; values[row] = sum / 10; }
+    else if (kind === "d") for (let row = 0; row < told.length; row += 1) values[row] = Number.isNaN(told[row]) ? null : told[row];
     columns[name] = values;
   }
   return { ...head, columns };
@@ -70,10 +70,20 @@ export class Board {
     return this.places.get(id) ?? -1;
   }
 
+  // A list can grow, and holds numbers of any size.
+  list(name) {
+    const known = this.columns[name];
+    if (Array.isArray(known)) return known;
+    const made = new Array(this.count);
+    for (let at = 0; at < made.length; at += 1) made[at] = known[at];
+    return (this.columns[name] = made);
+  }
+
   apply(update) {
     for (const [name, more] of Object.entries(update.names || {})) this[name].push(...more);
+    const lists = update.rows.length ? this.names.map((name) => this.list(name)) : [];
     for (const [place, ...row] of update.rows) {
-      this.names.forEach((name, at) => { this.columns[name][place] = row[at]; });
+      lists.forEach((list, at) => { list[place] = row[at]; });
       this.count = Math.max(this.count, place + 1);
     }
     if (update.steps) {

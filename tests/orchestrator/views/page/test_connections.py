@@ -2,6 +2,7 @@
 
 import http.client
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,28 @@ def test_many_who_say_nothing_keep_nobody_out(served: Callable[..., Served], mon
     assert status(started, f"/{PLACE}/") == 200
     assert status(started, f"/?token={TOKEN.replace(' ', '%20')}") == 303
     assert all(is_closed(it) for it in made[:6])
+    for it in made:
+        it.close()
+
+
+def test_many_half_handshakes_keep_nobody_out(
+    tmp_path: Path, served: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With TLS, too, the oldest of those who say nothing goes when another one comes."""
+    monkeypatch.setattr(connections, "MOST_WAITING", 4)
+    monkeypatch.setattr(connections, "REQUEST_S", HANG_S * 10)
+    certificate = certificate_in(tmp_path)
+    started = served(certificate=certificate)
+    made = [connected(started, b"\x16\x03\x01") for _ in range(12)]
+    for it in made[:8]:
+        it.settimeout(HANG_S / 2)
+        assert is_closed(it)
+    trusts = ssl.create_default_context(cafile=str(certificate.chain))
+    trusts.check_hostname = False
+    asking = http.client.HTTPSConnection("127.0.0.1", started.port, timeout=HANG_S, context=trusts)
+    asking.request("GET", f"/{PLACE}/")
+    assert asking.getresponse().status == 200
+    asking.close()
     for it in made:
         it.close()
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+import threading
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -309,6 +310,36 @@ async def test_a_server_that_ends_ends_its_streams(stage: Stage) -> None:
         await stream.next("again")
     async with asyncio.timeout(60):
         await stream._task
+
+
+async def test_one_who_asks_while_the_server_ends_is_answered(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign that is being read then is closed again, and nobody who waits for it waits for ever."""
+    stage.write()
+    begun, goes_on, closed = asyncio.Event(), threading.Event(), []
+    loop, read, close = asyncio.get_running_loop(), Followed._read, Followed.close
+
+    def slow(it: Followed) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        assert goes_on.wait(60)
+        read(it)
+
+    def noted(it: Followed) -> None:
+        closed.append(it)
+        close(it)
+
+    monkeypatch.setattr(Followed, "_read", slow)
+    monkeypatch.setattr(Followed, "close", noted)
+    async with asyncio.timeout(60):
+        site = await Site(stage.folder).__aenter__()
+        name = next(iter(find_campaigns([stage.folder])))
+        waiting = [asyncio.create_task(site.get(f"/api/campaign/{name}", 404)) for _ in range(2)]
+        await begun.wait()
+        ending = asyncio.create_task(site.server.close())
+        await asyncio.sleep(0)
+        goes_on.set()
+        await ending
+        assert [(await it)["error"] for it in waiting] == ["the server ends"] * 2
+    assert len(closed) == 1
 
 
 async def test_a_viewer_that_does_not_keep_up_starts_again() -> None:
