@@ -6,12 +6,16 @@ on this machine. An interaction is the time from the event until its frame is pa
 
 import asyncio
 import contextlib
+import http.client
 import math
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +33,7 @@ from orchestrator.views.page.finding import find_campaigns
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 LOOKS = 5
 SIZES = {10_000: ("<= 500", "<= 100"), 100_000: ("<= 2000", "<= 200")}
-BLOCKS, BLOCK_S, VIEWERS = 6, 10.0, 5
+BLOCKS, BLOCK_S, VIEWERS = 8, 10.0, 5
 PATIENCE_MS = 90_000
 
 PAINTED = "document.querySelector('.plot canvas')?.style.width && document.querySelector('.attempts .row:not(.heads)')"
@@ -109,13 +113,16 @@ def _page(browser: Browser, address: str, painted: str = PAINTED) -> Iterator[tu
 def _long(browser: Browser, folder: Path, nodes: int, goals: Sequence[str]) -> list[Figure]:
     served = Served(folder)
     try:
+        idle_s = served.cpu_s()
         with _page(browser, served.address) as (_, first):
             pass
+        first_s = served.cpu_s() - idle_s
         paints = []
         for _ in range(LOOKS):
             with _page(browser, served.address) as (page, took):
                 paints.append(took)
                 sent = page.evaluate("bench.sent()") / 1000
+        later_s = (served.cpu_s() - idle_s - first_s) / LOOKS
         with _page(browser, served.address) as (page, _):
             acts: dict[str, list[float]] = page.evaluate(f"bench.acts({LOOKS})")
             frames = page.evaluate("bench.frames(3)")
@@ -132,6 +139,8 @@ def _long(browser: Browser, folder: Path, nodes: int, goals: Sequence[str]) -> l
             Figure(f"zooming, {of}", frames, "frames/s", ">= 50" if nodes == 10_000 else ""),
             Figure(f"transferred bytes of a first view, {of}", sent, "kB", "<= 500" if nodes == 10_000 else ""),
             Figure(f"memory of the server at most, {of}", served.most_mb, "MB"),
+            Figure(f"processor of the server for its first view, {of}", first_s, "s"),
+            Figure(f"processor of the server for each later one, {of}", later_s, "s"),
             Figure(f"paint, {of}", statistics.median(paints), "ms", goals[0]),
         ]
     finally:
@@ -160,7 +169,9 @@ def _beside(browser: Browser, python: Path, nodes: int, ours: float) -> list[Fig
 
 
 def _loaded(browser: Browser, folder: Path) -> list[Figure]:
-    """Blocks with five viewers and blocks with none, in turn, beside one campaign."""
+    """Blocks with five viewers in a browser, with none, with five that draw nothing, and with none, in turn, beside one
+    campaign: a browser on the same processors takes its share of them, wherever the server is.
+    """
     folder.mkdir()
     # More attempts than it can make: it must not be over before we are.
     campaign = subprocess.Popen([sys.executable, "-m", "benchmarks.paced_campaign", str(folder), "1000000"])
@@ -181,6 +192,7 @@ def _loaded(browser: Browser, folder: Path) -> list[Figure]:
     delays = [(at / 1000 - written[seq]) * 1000 for seq, at in seen if seq in written]
     costs = [_cost(lines, begun, ended) for begun, ended in blocks]
     ended = [sum(bool(it[3]) for it in lines if begun <= it[1] <= until) / (until - begun) for begun, until in blocks]
+    drawn, bare = (_ratio([cost for at, cost in enumerate(costs) if at % 4 in pair]) for pair in ((0, 1), (2, 3)))
     return [
         Figure(f"attempts a second beside {VIEWERS} viewers", statistics.median(ended[::2]), "/s"),
         Figure(
@@ -192,8 +204,39 @@ def _loaded(browser: Browser, folder: Path) -> list[Figure]:
         Figure("the same, 95 of 100", statistics.quantiles(delays, n=20)[-1], "ms"),
         Figure(f"memory of the server at most, {VIEWERS} viewers", most, "MB", "<= 150"),
         Figure(f"processor of the server, {VIEWERS} viewers", statistics.median(shares) * 100, "% of a core", "<= 2"),
-        Figure("processor of an attempt, with viewers / without", _ratio(costs), "x", "<= 1.01"),
+        Figure("processor of an attempt, with viewers / without", drawn, "x", "<= 1.01"),
+        Figure("the same, with viewers that draw nothing", bare, "x", "<= 1.01"),
     ]
+
+
+@contextlib.contextmanager
+def _stream(address: str) -> Iterator[None]:
+    """One who is told of every update, and draws nothing."""
+    opened, _, campaign = address.partition("#/c/")
+    parts = urllib.parse.urlsplit(opened)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+    connection.request("GET", f"/?{parts.query}")
+    let_in = connection.getresponse()
+    let_in.read()
+    cookie = (let_in.getheader("set-cookie") or "").partition(";")[0]
+    target = f"{let_in.getheader('location')}api/campaign/{campaign}/updates"
+    connection.request("GET", target, headers={"cookie": cookie})
+    told = connection.getresponse()
+    if told.status != 200:
+        raise RuntimeError(f"no stream: {told.status}")
+    reading = threading.Thread(target=_read_on, args=(told,))
+    reading.start()
+    try:
+        yield
+    finally:
+        connection.sock.shutdown(socket.SHUT_RDWR)
+        reading.join(60)
+
+
+def _read_on(told: http.client.HTTPResponse) -> None:
+    with contextlib.suppress(http.client.HTTPException, OSError):  # it is cut off in the middle
+        while told.readline():
+            pass
 
 
 def _watched(browser: Browser, served: Served) -> tuple[list[tuple[float, float]], list[float], list[Any]]:
@@ -202,17 +245,20 @@ def _watched(browser: Browser, served: Served) -> tuple[list[tuple[float, float]
     for number in range(BLOCKS):
         with contextlib.ExitStack() as open_pages:
             pages = []
-            for _ in range(VIEWERS if number % 2 == 0 else 0):
+            for _ in range(VIEWERS if number % 4 == 0 else 0):
                 page, _ = open_pages.enter_context(_page(browser, served.address))
                 pages.append(page)
+            for _ in range(VIEWERS if number % 4 == 2 else 0):
+                open_pages.enter_context(_stream(served.address))
             for page in pages[:1]:
                 page.evaluate("bench.follow()")
             time.sleep(2)
             begun, used = time.time(), served.cpu_s()
             time.sleep(BLOCK_S)
             blocks.append((begun, time.time()))
-            if pages:
+            if number % 2 == 0:
                 shares.append((served.cpu_s() - used) / (time.time() - begun))
+            if pages:
                 seen += pages[0].evaluate("seenAt")
     return blocks, shares, seen
 

@@ -105,6 +105,32 @@ class Board:
             since = (round(at - self._began, 1) if at >= 0 else -1.0 for at in self._columns[name])
             self._columns[name] = array("d", since)
 
+    def kept_beside(self) -> dict[str, Any]:
+        """What a board is made from again, beside its columns and what they are of."""
+        state, own = self._state, {name: it.own for name, it in self._lists.items()}
+        named = {"names": self._names, "began": self._began, "own": own}
+        return {**named, "children": state.children, "unfinished": [*state.unfinished]}
+
+    def restore(self, told: Mapping[str, Any], columns: Sequence[tuple[str, "array[Any]"]]) -> bool:
+        """Of an empty one, all that was kept; False where that was of other columns, metrics, looks or roles, or of
+        another run.
+        """
+        about = self.about()
+        same = ("run", "combines", "looks", "roles", "metrics")
+        if [name for name, _ in columns] != [*self._columns] or any(told[name] != about[name] for name in same):
+            return False
+        for name, values in columns:
+            kind = self._columns[name].typecode
+            self._columns[name] = array(kind, map(int, values) if kind == "q" else values)
+        for name, it in self._lists.items():
+            for each in told["own"][name]:
+                it.place(each)
+        self._names, self._began, self.missing = list(told["names"]), float(told["began"]), int(told["missing"])
+        self._places = {name: place for place, name in enumerate(self._names)}
+        self._state.children.update(told["children"])
+        self._state.unfinished.update(dict.fromkeys(told["unfinished"]))
+        return True
+
     def update(self, nodes: Iterable[Node]) -> list[list[Any]]:
         """The rows that are new or changed, each with its place before it."""
         own = sorted((node for node in nodes if run_of(node.id) == self.run), key=lambda node: node.opened_place)
@@ -172,6 +198,10 @@ class Board:
 
     def head(self) -> dict[str, Any]:
         """All but the columns."""
+        return {**self.about(), "steps": self.steps(), "champion": self.champion()}
+
+    def about(self) -> dict[str, Any]:
+        """What the columns are of; no row is read for it."""
         return {
             "run": self.run,
             "combines": self._combines,
@@ -181,8 +211,6 @@ class Board:
             **self.lists(),
             "count": len(self._names),
             "missing": self.missing,
-            "steps": self.steps(),
-            "champion": self.champion(),
         }
 
     def champion(self) -> int:

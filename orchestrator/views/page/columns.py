@@ -5,6 +5,7 @@ multiple of eight bytes on, in as few bytes a number as it needs.
 """
 
 import gzip
+import itertools
 import json
 import math
 import operator
@@ -33,18 +34,27 @@ def packed(head: Mapping[str, Any], columns: Columns) -> bytes:
     return b"".join([*parts, *(_even(_little(column)) for column in told.values())])
 
 
-def unpacked(data: bytes) -> dict[str, Any]:
-    """As the browser reads it; a number that is missing is none."""
+def parted(data: bytes) -> tuple[dict[str, Any], list[tuple[str, "array[Any]"]]]:
+    """What stands before the columns, and these, each with its name; a number that is missing is NaN."""
     size = int.from_bytes(data[:8], "little")
     head, at = json.loads(data[8 : 8 + size]), 8 + size + -size % 8
-    columns: dict[str, list[float | None]] = {}
+    columns: list[tuple[str, array[Any]]] = []
     for name, kind, timed in head["columns"]:
         values = array(kind)
         length = head["count"] * values.itemsize
         values.frombytes(data[at : at + length])
+        if sys.byteorder == "big":
+            values.byteswap()
         at += length + -length % 8
-        columns[name] = _times(values) if timed else [None if math.isnan(it) else it for it in values]
-    return {**head, "columns": columns}
+        columns.append((name, _times(values) if timed else values))
+    return head, columns
+
+
+def unpacked(data: bytes) -> dict[str, Any]:
+    """As the browser reads it; a number that is missing is none."""
+    head, columns = parted(data)
+    told = {name: [None if math.isnan(it) else it for it in values] for name, values in columns}
+    return {**head, "columns": told}
 
 
 def _column(values: "array[float] | array[int]", timed: bool) -> "array[Any]":
@@ -61,13 +71,8 @@ def _narrow(values: "array[Any]") -> "array[Any]":
     return array(kind, values)
 
 
-def _times(steps: "array[Any]") -> list[float | None]:
-    found: list[float | None] = []
-    at = 0
-    for step in steps:
-        at += int(step)
-        found.append(at / 10)
-    return found
+def _times(steps: "array[Any]") -> "array[float]":
+    return array("d", (tenths / 10 for tenths in itertools.accumulate(map(int, steps))))
 
 
 def _little(values: "array[Any]") -> bytes:

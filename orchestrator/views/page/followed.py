@@ -26,6 +26,7 @@ from orchestrator.views.live.pulses import Pulses
 from orchestrator.views.page.board import Board
 from orchestrator.views.page.columns import compressed, packed
 from orchestrator.views.page.finding import Found
+from orchestrator.views.page.kept_board import keep_board, kept_board
 from orchestrator.views.page.live_logs import live_logs
 from orchestrator.views.page.row_state import RowState
 from orchestrator.views.page.sparing import Sparing
@@ -72,8 +73,10 @@ class Followed:
         self.views = Sparing()
         self._packed: tuple[int, int, bytes] | None = None
         self._verified, self._epoch, self._broken = START, 0, ""
+        self._kept_up_to: Head | None = None
         try:
             self._read()
+            self.poll()  # a board that was kept is brought up to date
         except BaseException:
             self._ledger.close()
             raise
@@ -127,12 +130,28 @@ class Followed:
             stored=StoredTask(artifacts.get(self._state.run.task).decode("utf-8", "replace")),
             holder=holder_of(self.found, self._ledger),
         )
-        self.board = self._board_of(self._state.run)
+        self.board = self._kept_board() or self._board_of(self._state.run)
+        if self._kept_up_to is None:
+            self._keep_board()
+        head = self.reading.head
         self.last = last_ending(self._ledger, head.seq)
         self.updates.clear()
         self.said.clear()
         records = self._ledger.read(after=max(0, head.seq - SAID), limit=SAID)
         self.said.extend(_said(record) for record in records)
+
+    def _kept_board(self) -> Board | None:
+        """One that an earlier server left, and the reading as far as it goes."""
+        board = Board(self._state, ranking_of(self.reading).metrics, self._state.run)
+        self._kept_up_to = kept_board(self.found.id, board, self._ledger)
+        if self._kept_up_to is None:
+            return None
+        self.reading = replace(self.reading, head=self._kept_up_to)
+        return board
+
+    def _keep_board(self) -> None:
+        keep_board(self.found.id, self.board, self.reading.head)
+        self._kept_up_to = self.reading.head
 
     @property
     def seq(self) -> int:
@@ -159,6 +178,8 @@ class Followed:
         self._is_over = True  # those who wait for their turn do not take it
         self._state.close()  # what takes long ends here, wherever it is
         with self._turn:
+            if self._kept_up_to != self.reading.head:
+                self._keep_board()
             self._ledger.close()
 
     def poll(self) -> dict[str, Any] | None:

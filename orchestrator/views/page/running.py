@@ -49,7 +49,9 @@ class Running(uvicorn.Server):
         self._server = server
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """With TLS a connection is ours only after its handshake, for which uvicorn would give it a minute, and to any number of them."""
+        """With TLS a connection is ours only after its handshake, for which uvicorn would give any number of them a
+        minute.
+        """
         await super().startup([])
         config, loop = self.config, asyncio.get_running_loop()
         patience = connections.REQUEST_S if config.ssl else None

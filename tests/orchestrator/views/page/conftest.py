@@ -32,8 +32,9 @@ ORIGIN = f"http://{HOST}"
 
 
 @pytest.fixture(autouse=True)
-def _files(on_disk: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server reads ledgers from threads of its own, and waits for their files to change."""
+def _files(on_disk: None, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A server reads ledgers from threads of its own, waits for their files to change, and keeps boards."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
 
 
