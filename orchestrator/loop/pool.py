@@ -34,6 +34,8 @@ from sandbox import Input, Unavailable, write_outputs
 
 LEAST = 2
 LIST = "members.json"
+# Under which digest a run has the data of a split.
+_DATA = {Mode.SUBMIT.value: "inputs", Mode.TUNE.value: "tune_inputs", Mode.HELDOUT.value: "heldout_inputs"}
 
 
 @dataclass(frozen=True)
@@ -144,11 +146,23 @@ def _choose(bench: Workbench) -> list[choosing.Chosen]:
 def _left(bench: Workbench, node: str, split: str) -> MemberOutputs:
     """What is there of a node on a split; nothing where it has to be run."""
     state = bench.state
-    if (known := state.run.member_outputs.get(f"{node}/{split}")) or split != Mode.SUBMIT:
-        return known or MemberOutputs()
-    outputs = choosing.outputs_of(state, state.nodes[node])
-    size = state.trials[state.nodes[node].submitted or ""].outputs_bytes if outputs else 0
-    return MemberOutputs(outputs=outputs, bytes=size)
+    if known := state.run.member_outputs.get(f"{node}/{split}"):
+        return known
+    if split == Mode.SUBMIT and (outputs := choosing.outputs_of(state, state.nodes[node])):
+        size = state.trials[state.nodes[node].submitted or ""].outputs_bytes
+        return MemberOutputs(outputs=outputs, bytes=size)
+    return _left_before(state, node, split)
+
+
+def _left_before(state: State, node: str, split: str) -> MemberOutputs:
+    """What it left on the very same data for an earlier stage: that is never let go, and nobody pays for it twice."""
+    run, data = state.run, _DATA[split]
+    found = (
+        earlier.member_outputs.get(f"{node}/{split}")
+        for earlier in state.runs.values()
+        if earlier.number < run.number and earlier.digests.get(data) == run.digests.get(data)
+    )
+    return next((left for left in found if left and left.outputs), MemberOutputs())
 
 
 async def _run_member(bench: Workbench, pooling: Pooling, node: str, split: str) -> None:

@@ -17,5 +17,5 @@ def how_it_goes_on(state: State) -> str:
     """What a person types next where nobody works on a campaign: a baseline that failed is not run a second time."""
     root = state.nodes.get(state.run.root)
     if root and root.ending and root.ending is not Ending.SCORED:
-        return "mend the task, then start again with blastdoor run"
+        return f"mend the task, then start again with blastdoor {'combine' if state.run.combine else 'run'}"
     return "blastdoor resume goes on"

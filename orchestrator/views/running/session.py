@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from orchestrator.budget import Account, shown
+from orchestrator.domain.records import Run
 from orchestrator.llm.line import Unusable
 from orchestrator.loop.campaign import Campaign, Finished
 from orchestrator.loop.free_bound import FreeBound
@@ -114,8 +115,16 @@ async def _follow(opened: Opened, wanted: Wanted) -> Finished:
         raise CannotOpen(printable(str(error))) from error
     except BaselineFailed as error:
         tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)
-        advice = f"{typed(wanted.task, 'check')} shows more"
-        raise NoBaseline(printable(f"{error}{tail}; {advice}")) from error
+        raise NoBaseline(printable(f"{error}{tail}; {_advice(bench.state.run, wanted.task)}")) from error
+
+
+def _advice(run: Run, task: Path) -> str:
+    """`check` looks at the base stage alone; of combinations the log tells, and a stage that is mended begins again."""
+    if run.combine is None:
+        return f"{typed(task, 'check')} shows more"
+    return (
+        f"{typed(task, 'logs', run.root)} shows more; mend it, then begin the stage again with {typed(task, 'combine')}"
+    )
 
 
 def _notes_on_baseline(bench: Workbench) -> str:

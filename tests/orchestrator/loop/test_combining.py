@@ -11,9 +11,10 @@ import pytest
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import MemberOutputs
 from orchestrator.domain.verdict import Mode
 from orchestrator.ledger import Fenced, Ledger
-from orchestrator.loop.pool import deliver, refuse_too_few
+from orchestrator.loop.pool import _left_before, deliver, refuse_too_few
 from orchestrator.loop.workbench import PoolFailed
 from orchestrator.run_options import Flags
 from orchestrator.task import TaskError
@@ -157,6 +158,30 @@ async def test_member_that_fails_elsewhere(tmp_path: Path) -> None:
         await stage.run()
         # 1.3 was refused on the held-out split already, where it failed.
         assert [member.node for member in stage.bench.state.run.pool] == ["1.4", "1.1", "1.2"]
+
+
+async def test_another_stage_over_the_same_base(tmp_path: Path) -> None:
+    """What members left on the same held-out data for an earlier stage is there: they are not run, nor paid for, once
+    more. What they left on other data is no help.
+    """
+    folder = write_both(tmp_path / "task", HELDOUT)
+    await base_stage(folder)
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as first:
+        await first.run()
+        assert len(first.of(e.MemberEnded)) == 3
+        pool = first.bench.state.run.pool
+    async with scripted(folder, None, {"value": 8}, how=How.COMBINE) as second:
+        state = second.bench.state
+        assert _left_before(state, "1.3", "heldout").outputs
+        other = state.copy()
+        other.set_run(2, digests={**state.runs["2"].digests, "heldout_inputs": "other data"})
+        assert _left_before(other, "1.3", "heldout") == _left_before(state, "1.3", "tune") == MemberOutputs()
+        used = second.bench.book.accounts.used(Account.COMBINATION)
+        await second.run()
+        assert second.of(e.MemberEnded) == []
+        assert second.bench.state.run.pool == pool
+        assert second.bench.book.accounts.used(Account.COMBINATION) == used + 1
+        assert second.bench.state.nodes["3.1"].ending is Ending.SCORED
 
 
 async def test_never_in_a_pool(tmp_path: Path) -> None:

@@ -19,12 +19,20 @@ def combination(it: Material) -> Section:
         "best_base": base.id if base else None,
         "beats_base": _beats(it, base),
         "members": [member.model_dump(mode="json") for member in run.pool],
+        "member_runs": len(run.member_outputs),
     }
     if not run.pool:
         line: list[Part] = [f"the pool of run {run.combine.base} is not frozen yet"]
     else:
-        line = [f"of {', '.join(member.node for member in run.pool)}", *_compared(it, base)]
+        line = [f"of {', '.join(member.node for member in run.pool)}{_runs(run)}", *_compared(it, base)]
     return Section("combination", "Combination", line, [_table(it)] if run.pool else [], {"combination": data})
+
+
+def _runs(run: Run) -> str:
+    """So that nobody looks for the nodes of these attempts."""
+    if not (count := len(run.member_outputs)):
+        return ""
+    return f" ({count} {'run' if count == 1 else 'runs'} of members on other data took an attempt each)"
 
 
 def best_base(state: State, run: Run) -> Node | None:
