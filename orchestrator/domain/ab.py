@@ -93,6 +93,7 @@ class Pair:
 class Versus:
     """How b differs from a. Differences are of merits: above nothing is better for b. `to_target` is of the logarithms
     of attempts, where below nothing is better for b; a campaign that never got there took longer than any that did.
+    `is_baseline`: no target was named, and what the worse side reaches is where all of them began, so there is none.
     """
 
     target: float | None
@@ -100,6 +101,7 @@ class Versus:
     final: Difference | None
     mean: Difference | None
     to_target: Difference | None
+    is_baseline: bool = False
 
 
 def outcome_of(state: State, ranking: Ranking, usd: int) -> Outcome:
@@ -123,10 +125,13 @@ def versus(pairs: Sequence[Pair], scale: Scale, attempts: int, target: float | N
     """
     usable = [pair for pair in pairs if pair.is_comparable]
     target_is = "as asked" if target is not None else "the task's" if scale.target is not None else ""
-    target = target if target is not None else scale.target
+    target, is_baseline = target if target is not None else scale.target, False
     if target is None and usable:
         merits = [median_low([scale.merit(of.final) for of in side]) for side in _sides(usable)]
-        target = scale.of_merit(min(merits)) if math.isfinite(min(merits)) else None
+        found = scale.of_merit(min(merits)) if math.isfinite(min(merits)) else None
+        begun = [of for side in _sides(usable) for of in side if of.steps]
+        is_baseline = found is not None and all(of.reached(found, scale) == 0 for of in begun)
+        target = None if is_baseline else found
         target_is = "what the worse side reaches in half of its campaigns"
     means = [(scale.merit(it.a.mean(attempts)), scale.merit(it.b.mean(attempts))) for it in usable]
     return Versus(
@@ -137,6 +142,7 @@ def versus(pairs: Sequence[Pair], scale: Scale, attempts: int, target: float | N
         to_target=difference_of([_less(*map(_log, _reached(it, target, scale))) for it in usable])
         if target is not None
         else None,
+        is_baseline=is_baseline,
     )
 
 

@@ -18,9 +18,11 @@ from tests.orchestrator.views.campaign.builder import Story
 HIGHER, LOWER = Scale("score", Goal.HIGHER), Scale("seconds", Goal.LOWER)
 
 
-def pairs_of(*finals: tuple[float | None, float | None], cohorts: Sequence[str] = ("c", "c")) -> list[Pair]:
+def pairs_of(
+    *finals: tuple[float | None, float | None], cohorts: Sequence[str] = ("c", "c"), start: float = 0.0
+) -> list[Pair]:
     def outcome(value: float | None, cohort: str) -> Outcome:
-        return Outcome(steps=((0, 0.0), (4, value)) if value is not None else (), attempts=10, cohort=cohort)
+        return Outcome(steps=((0, start), (4, value)) if value is not None else (), attempts=10, cohort=cohort)
 
     return [Pair(seed, outcome(a, cohorts[0]), outcome(b, cohorts[1])) for seed, (a, b) in enumerate(finals)]
 
@@ -94,7 +96,19 @@ def test_targets() -> None:
     assert versus(pairs, HIGHER, 10, 4.0).target == 4.0
     assert versus(pairs, Scale("score", Goal.HIGHER, 3.5), 10).target == 3.5
     assert versus(pairs, HIGHER, 10).target == 2.0
-    assert versus(pairs, LOWER, 10).target == 6.0
+    falling = pairs_of((1.0, 5.0), (2.0, 6.0), (3.0, 7.0), start=9.0)
+    assert versus(falling, LOWER, 10).target == 6.0
+
+
+def test_no_target_at_the_baseline() -> None:
+    """Where the worse side stays where all began, nothing takes any attempts; a target that was asked for stays one."""
+    pairs = pairs_of((0.0, 5.0), (0.0, 6.0), (3.0, 7.0))
+    found = versus(pairs, HIGHER, 10)
+    assert (found.target, found.to_target, found.is_baseline) == (None, None, True)
+    assert found.final
+    asked = versus(pairs, HIGHER, 10, 0.0)
+    assert (asked.target, asked.is_baseline) == (0.0, False)
+    assert not versus(pairs_of((1.0, 5.0)), HIGHER, 10).is_baseline
 
 
 def test_attempts_to_the_target() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.domain import figures
-from orchestrator.domain.ab import Outcome, Pair, Versus, median_of, versus
+from orchestrator.domain.ab import Outcome, Pair, Scale, Versus, median_of, versus
 from orchestrator.domain.signed_rank import Difference
 from orchestrator.run_options import OPTIONS
 from orchestrator.views.render.model import Figure, Lines, Part, Quote, Section, Table, Words, facts, raw
@@ -79,6 +79,11 @@ def answer(it: AbMaterial) -> Section:
 def to_target(it: AbMaterial) -> Section:
     found = it.found
     data: dict[str, Any] = {"target": found.target, "target_is": found.target_is, "ratio": None}
+    if found.is_baseline:
+        told = (
+            "In half of its campaigns the worse side gets no further than the baseline; --target names one to count to."
+        )
+        return Section("to_target", "Attempts to the target", told, data={"to_target": data})
     if found.target is None or found.to_target is None:
         return Section("to_target", data={"to_target": data})
     counts = {side: [of.reached(found.target, it.asked.scale) for of in it.outcomes(side)] for side in SIDES}
@@ -123,13 +128,19 @@ def every_pair(it: AbMaterial) -> Section:
     data = []
     for pair, number in zip(it.comparing.pairs, _numbers(it), strict=True):
         ends = [_score(of.final) for of in (pair.a, pair.b)]
-        to = [of.reached(target, scale) if target is not None else None for of in (pair.a, pair.b)]
+        to = [_to_target(of, target, scale) for of in (pair.a, pair.b)]
         first = it.asked.first[number - 1]
-        counts = [Figure(None if at is None else float(at), "never" if at is None else f"{at}") for at in to]
-        rows.append([f"{number}", f"{pair.seed}", *ends, *counts, first, _spent(pair)])
+        rows.append([f"{number}", f"{pair.seed}", *ends, *to, first, _spent(pair)])
         data.append({"pair": number, "seed": pair.seed, "first": first, "a": asdict(pair.a), "b": asdict(pair.b)})
     columns = ["pair", "seed", "a", "b", "a to target", "b to target", "first", "spent"]
     return Section("pairs", "Every pair", body=[Table(columns, rows)] if rows else [], data={"pairs": data}, open=True)
+
+
+def _to_target(of: Outcome, target: float | None, scale: Scale) -> Words:
+    if target is None:
+        return ""
+    at = of.reached(target, scale)
+    return Figure(None, "never") if at is None else Figure(float(at), f"{at}")
 
 
 def _final(it: AbMaterial) -> list[Part]:

@@ -8,13 +8,17 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import Result
 
 from orchestrator.budget import Account
+from orchestrator.domain.ab import Outcome, Scale, Versus
+from orchestrator.domain.metric import Goal
 from orchestrator.domain.records import Role
+from orchestrator.views.campaign.sections.ab import _to_target, to_target
 from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit
 from orchestrator.views.running import ab, session
@@ -277,3 +281,10 @@ def test_a_file_that_is_none(folder: Path) -> None:
     (place / "ab.json").write_text("{}")
     ran = blastdoor("ab", folder, *SIDES)
     assert "is not what blastdoor ab wrote" in str(ran.exception)
+
+
+def test_no_target_to_count_to() -> None:
+    """Where nothing gets beyond the baseline, no attempts are counted, and nothing is said to have never got there."""
+    found: Any = SimpleNamespace(found=Versus(None, "", None, None, None, is_baseline=True))
+    assert "gets no further than the baseline; --target names one to count to" in str(to_target(found).line)
+    assert _to_target(Outcome(steps=((0, 1.0),)), None, Scale("score", Goal.HIGHER)) == ""
