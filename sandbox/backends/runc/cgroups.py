@@ -23,7 +23,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _OURS = Path("/proc/self/cgroup")
 _SWAPS = Path("/proc/swaps")
 # In version 2 a group whose controllers are handed on has no processes itself: ours go into one beside the chambers'.
-_SEAT = "blastdoor-seat"
+SEAT = "blastdoor-seat"
 _SWAP_MAX, _MEMORY_AND_SWAP = "memory.swap.max", "memory.memsw.limit_in_bytes"
 _NO_SWAP_LIMIT = (
     "the kernel limits no swap, and this machine has some; boot with swapaccount=1, or switch it off (swapoff -a)"
@@ -105,10 +105,10 @@ class Cgroups:
         """Only where we were started in a group that is not the root, whose processes may stay."""
         if not self.place:
             return
-        (folder / _SEAT).mkdir(exist_ok=True)
+        (folder / SEAT).mkdir(exist_ok=True)
         for pid in (folder / "cgroup.procs").read_text().split():
             with contextlib.suppress(ProcessLookupError):
-                (folder / _SEAT / "cgroup.procs").write_text(pid)
+                (folder / SEAT / "cgroup.procs").write_text(pid)
 
     def lobby(self, group: str) -> Path:
         """A group without limits, for the runtime itself while it makes a chamber: the file that lets one in."""
@@ -252,7 +252,7 @@ def _delegated(ours: str) -> str:
     places: dict[str, str] = {}
     for line in ours.splitlines():
         _, names, place = line.split(":", 2)
-        places |= dict.fromkeys(names.split(","), place.removesuffix(f"/{_SEAT}").strip("/"))
+        places |= dict.fromkeys(names.split(","), place.removesuffix(f"/{SEAT}").strip("/"))
     found = {places.get(name, places.get("", "")) for name in WANTED}
     if len(found) > 1 or not all(found):
         raise Refused(f"no one group is delegated to us with all of {', '.join(WANTED)}; start it as {HOW}")

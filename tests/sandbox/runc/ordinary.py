@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.backends.runc.cgroups import WANTED
+from sandbox.backends.runc.cgroups import SEAT, WANTED
 from sandbox.environment import child_environment
 
 UID, SUBORDINATE, IDS = 62_424, 300_000, 65_536
@@ -69,7 +69,9 @@ class User:
             yield f"mount --bind {self.home / f'stage-{number}'} {place}"
 
     def _enter(self) -> Iterator[str]:
-        yield from (f"echo $$ >{folder / self.group / 'cgroup.procs'}" for folder in _hierarchies())
+        """In version 2 nobody may join a group that hands on its controllers: then there is a seat."""
+        for folder in (it / self.group for it in _hierarchies()):
+            yield f"echo $$ >{folder / SEAT / 'cgroup.procs'} || echo $$ >{folder / 'cgroup.procs'}"
 
 
 @contextlib.contextmanager
