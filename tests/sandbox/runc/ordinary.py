@@ -71,7 +71,7 @@ class User:
     def _enter(self) -> Iterator[str]:
         """In version 2 nobody may join a group that hands on its controllers: then there is a seat."""
         for folder in (it / self.group for it in _hierarchies()):
-            yield f"echo $$ >{folder / SEAT / 'cgroup.procs'} || echo $$ >{folder / 'cgroup.procs'}"
+            yield f"{{ echo $$ >{folder / SEAT / 'cgroup.procs'}; }} 2>/dev/null || echo $$ >{folder / 'cgroup.procs'}"
 
 
 @contextlib.contextmanager
