@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from orchestrator.proposers import Brief, Stalled, Tried
 from orchestrator.proposers.operators import Operators
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.ledgers import FILE
+from orchestrator.wiring.reading import ask
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.books import check_books, ledger_of
 from tests.orchestrator.loop.scripted import Scripted, scripted
@@ -116,6 +118,11 @@ async def test_what_is_learnt_is_in_the_ledger_at_any_moment(tmp_path: Path, mor
     assert stalls == (10 if flags["width"] == 16 else 0)
 
 
+def diff_of_solve(after: bytes) -> str:
+    lines = (SOLVE.splitlines(keepends=True), after.decode().splitlines(keepends=True))
+    return "".join(unified_diff(*lines, "a/solve.py", "b/solve.py"))
+
+
 def killed_after(kind: type[e.Event], times: int) -> Callable[[Scripted, Path, Path], None]:
     """Keep what is on disk at that moment, as kill -9 leaves it."""
 
@@ -158,6 +165,38 @@ async def test_several_in_flight_outlive_a_kill(tmp_path: Path, kind: type[e.Eve
         assert read_again(session, state) == known(session)
     with ledger_of(copy) as ledger:
         check_books(ledger)
+
+
+@pytest.mark.parametrize("credit", ["lift", "lineage"])
+async def test_what_a_person_injects(tmp_path: Path, credit: str) -> None:
+    """It is no evidence of any choice, and no draw; what is built on it is, also where its credit goes to ancestors.
+    With several in flight, and after a resume, the ledger tells all of it.
+    """
+    task = code_task(tmp_path / "task")
+    change = SOLVE.replace("2.0", "25.0").encode()
+    async with scripted(task, Unlike(), **{**FLAGS, "credit": credit, "selection": "champion"}) as session:
+
+        def inject(event: e.AttemptEnded) -> None:
+            if event.node == "1":
+                ask(task, "inject", {"text": diff_of_solve(change), "description": "mine"})
+
+        def compare(_: e.Event) -> None:
+            assert read_again(session, session.bench.state) == known(session)
+
+        session.when(e.AttemptEnded, inject)
+        for kind in (e.Proposed, e.AttemptEnded):
+            session.when(kind, compare)
+        session.stop_at(e.AttemptEnded, 12)
+        await session.run()
+        injected = next(node for node in session.bench.state.nodes.values() if node.role is Role.INJECTED)
+        assert (injected.kept, injected.drawn) == (True, None)
+    async with scripted(task, Unlike(), how=How.RESUME) as session:
+        await session.run()
+        ended, _, view = known(session)
+        assert injected.id not in {it.node for it in ended}
+        assert any(it.parent == injected.id for it in ended)
+        assert view is not None
+        assert read_again(session, session.bench.state) == known(session)
 
 
 @pytest.mark.postgres
