@@ -43,7 +43,10 @@ def _learnt(it: Material) -> Learnt:
 def _line(found: Standings) -> Words:
     if not found.arms:
         return ""
-    best = max(found.arms, key=lambda arm: arm.lift)
+    gained = [arm for arm in found.arms if arm.better]
+    if not gained:
+        return "no choice made anything better yet"
+    best = max(gained, key=lambda arm: arm.lift)
     told = f"{figures.plural(best.attempts, 'attempt')}, {best.better:,} better, lift {best.lift:+.2f}"
     return [f"best {best.slot} ", Quote(best.arm), f": {told}"]
 

@@ -35,6 +35,15 @@ def test_arms_side_by_side() -> None:
     assert markdown.document([section]).count("delete") == 1
 
 
+def test_no_best_where_nothing_got_better() -> None:
+    """The arm that lost least is not called the best."""
+    story = Story().open()
+    story.baseline(5.0)
+    story.attempt("1", 2.0, operator="move", drawn=chosen("move"))
+    story.attempt("1", ending=Ending.FAILED, operator="delete", drawn=chosen("delete"))
+    assert credit(material(story)).line == "no choice made anything better yet"
+
+
 def test_older_attempts_are_credited_by_their_operator() -> None:
     """A ledger of before, which has no choices on record, still tells operators apart."""
     story = Story().open()
