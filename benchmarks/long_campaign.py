@@ -52,6 +52,7 @@ class _Told:
         self._now = datetime.fromisoformat(self._campaign["last_at"])
         self._parents: list[str] = [self._run["champions"][self._run["cohort"]]]
         self._best = max(row["verdict"]["metrics"]["score"] for row in self._models)
+        self._order = max(max(row["opened_order"], row["ended_order"]) for row in nodes)
         self._children: dict[str, int] = {}
         self._draw = random.Random(seed)
         self._entries: list[Entry] = []
@@ -79,7 +80,9 @@ class _Told:
             {**old["verdict"], "metrics": {"score": value}},
             {"x": draw.random(), "y": draw.randint(1, 999)},
         )
+        self._order += 1
         of = {"id": name, "parent": parent, "submitted": f"{name}-1", "trials": 1, "opened_at": at, "ended_at": at}
+        of |= {"opened_order": self._order, "ended_order": self._order}
         said = {"params": params, "description": f"x={params['x']:.4f}, y={params['y']}", "kept": kept}
         return {**old, **of, **said, "verdict": verdict, "verdicts": {verdict["cohort"]: verdict}}
 

@@ -55,7 +55,6 @@ export async function show({ session }) {
   drawTiles();
   drawLegend();
   drawEvents();
-  sections();
   const element = h("div", { class: "stack" }, tiles,
     h("section", { class: "card" }, h("h2", { class: "hidden" }, "Scores"), legend, plot.element),
     h("div", { class: "columns" },
@@ -63,7 +62,8 @@ export async function show({ session }) {
       h("div", { class: "side" }, told, h("section", { class: "card" }, h("h2", {}, "What happened last"), events))));
   return {
     element,
-    shown() { draw(); table.refresh(); },
+    // What takes the server long is asked for when the rest is on the screen.
+    shown() { draw(); table.refresh(); requestAnimationFrame(() => setTimeout(sections)); },
     update(kind, told) {
       if (kind === "update" && session.board.present) table.take(told.words);
       if (kind === "again") table.texts.clear();

@@ -43,7 +43,7 @@ export function cloud({ label, xs, ys, xName, yName, kinds, height = 190, line, 
   const x = scaleOf(xs), y = scaleOf(ys);
   const spots = [];
   const box = drawnOn(label, height, (context, width) => {
-    const [left, right, top, bottom] = [48, width - 8, 8, height - 30];
+    const [left, right, top, bottom] = [48, width - 22, 8, height - 30];
     const px = (value) => left + x.share(value) * (right - left), py = (value) => bottom - y.share(value) * (bottom - top);
     context.strokeStyle = colour("line");
     context.fillStyle = colour("faint");
@@ -55,7 +55,7 @@ export function cloud({ label, xs, ys, xName, yName, kinds, height = 190, line, 
       context.fillText(at.text, left - 6, where);
     }
     context.textAlign = "center";
-    for (const at of x.ticks(Math.max(3, Math.floor((right - left) / 45)))) context.fillText(at.text, Math.min(right - 14, px(at.value)), bottom + 11);
+    for (const at of x.ticks(Math.max(3, Math.floor((right - left) / 45)))) context.fillText(at.text, px(at.value), bottom + 11);
     context.fillText(`${xName}`, (left + right) / 2, bottom + 24);
     void yName;
     spots.length = 0;
@@ -126,6 +126,7 @@ export function parallel({ label, axes, scores, higher, height = 300 }) {
       context.stroke();
     });
     context.globalAlpha = 1;
+    context.textBaseline = "middle";
     axes.forEach((axis, at) => {
       context.strokeStyle = colour("faint");
       context.lineWidth = 1;
@@ -133,9 +134,15 @@ export function parallel({ label, axes, scores, higher, height = 300 }) {
       context.fillStyle = colour("ink");
       context.textAlign = "center";
       context.fillText(axis.name.length > 16 ? `${axis.name.slice(0, 15)}…` : axis.name, x(at), 10);
-      context.fillStyle = colour("faint");
       context.textAlign = "left";
-      for (const tick of scales[at].ticks(4)) context.fillText(tick.text, x(at) + 4, y(at, tick.value));
+      // Lines begin and end here: a number is read on a patch of its own.
+      for (const tick of scales[at].ticks(4)) {
+        const where = Math.max(top + 5, Math.min(bottom - 5, y(at, tick.value)));
+        context.fillStyle = colour("card");
+        context.fillRect(x(at) + 3, where - 7, context.measureText(tick.text).width + 4, 14);
+        context.fillStyle = colour("faint");
+        context.fillText(tick.text, x(at) + 5, where);
+      }
     });
   });
 }

@@ -103,7 +103,7 @@ export class Scatter {
       context.fillStyle = colour("brush");
       context.fillRect(Math.min(...this.brush), TOP, Math.abs(this.brush[1] - this.brush[0]), bottom - TOP + NONE + 8);
     }
-    fill(this.said, `${this.board.metrics[0].name}, ${this.board.metrics[0].goal} is better · nodes ${count(first + 1)}–${count(last)} of ${count(this.board.count)} · drag to zoom`);
+    fill(this.said, `${this.board.metrics[0].name}, ${this.board.metrics[0].goal} is better · nodes ${count(first + 1)}–${count(last)} of ${count(this.board.count)}`, h("span", { class: "no-print" }, " · drag to zoom"));
     this.paintStrip();
   }
 

@@ -94,7 +94,7 @@ def _pipe(file: Path) -> None:
         lambda file: file.write_bytes(b""),
         lambda file: file.write_bytes(file.read_bytes()[:300]),
         lambda file: file.write_bytes(file.read_bytes()[:-100]),
-        lambda file: file.write_bytes(file.read_bytes().replace(b'"form":1', b'"form":9')),
+        lambda file: file.write_bytes(file.read_bytes().replace(b'"form":"1', b'"form":"0')),
         lambda file: file.write_bytes(file.read_bytes().replace(b'"names":[', b'"maxes":[')),
     ],
 )
