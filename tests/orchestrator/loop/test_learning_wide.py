@@ -42,13 +42,21 @@ FLAGS: dict[str, Any] = {
 
 @dataclass
 class Unlike(Reading):
-    """Every third trial takes longer, so that attempts end in another order than they began."""
+    """Every third trial takes longer, so that attempts end in another order than they began. Those after the baseline
+    wait until `together` have begun.
+    """
 
     begun: int = 0
+    together: int = 0
+    all_there: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def program(self, guest: Guest) -> int:
         if guest.job.command[0] == "trial":
             self.begun += 1
+            if self.begun == self.together + 1:
+                self.all_there.set()
+            if self.begun > 1 and self.together:
+                await self.all_there.wait()
             for _ in range(40 * (self.begun % 3 == 0)):
                 await asyncio.sleep(0)
         return await super().program(guest)
@@ -96,7 +104,7 @@ async def test_what_is_learnt_is_in_the_ledger_at_any_moment(tmp_path: Path, mor
     which a third stalls, is refunded and comes again: each counts once, when it ends.
     """
     task, most, flags = code_task(tmp_path / "task"), 0, {**FLAGS, **more}
-    async with scripted(task, Unlike(), **flags) as session:
+    async with scripted(task, Unlike(together=flags["width"]), **flags) as session:
         if flags["width"] == 16:
             asked = session.bench.proposers[Role.SEARCH]
             assert isinstance(asked, Operators)
