@@ -2,21 +2,10 @@
 
 from orchestrator.domain.records.base import FieldOf, Phase, Purpose, Role, Spent
 from orchestrator.domain.records.campaign import PROFILE, Brought, Campaign, Round, Run, SiteRecord
+from orchestrator.domain.records.draft import Draft, Injection, LikenessRecord
+from orchestrator.domain.records.findings import Certification, Guard, HeldOut, Minimal, PartRecord
 from orchestrator.domain.records.model import EVOLVING, Asked, OpenCall, PlaybookVersion
-from orchestrator.domain.records.node import (
-    Certification,
-    Draft,
-    Guard,
-    HeldOut,
-    Injection,
-    LikenessRecord,
-    Minimal,
-    Node,
-    OpenedPlace,
-    PartRecord,
-    opened_place,
-    was_or_will_be_run,
-)
+from orchestrator.domain.records.node import Node, OpenedPlace, opened_place, was_or_will_be_run
 from orchestrator.domain.records.pool import POOL, Combining, MemberAtWork, MemberOutputs, PoolMember
 from orchestrator.domain.records.standing import STANDING, Standing
 from orchestrator.domain.records.trial import Calibration, Trial

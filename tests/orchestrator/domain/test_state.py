@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.domain.records import Campaign, Draft, Node, Purpose, Role, Trial
+from orchestrator.domain.records.node import Candidate
 from orchestrator.domain.state import State
 
 RECORDS = {
@@ -52,3 +53,35 @@ def test_fields_are_known() -> None:
     node = state.nodes["1"]
     node.model_copy(update={"promotin_asked": True})  # type: ignore[call-arg]  # the same
     node.model_copy(update={"drafts": "2"})  # type: ignore[arg-type]  # what mypy must find: it is an int
+
+
+ROW_OF_A_NODE = (
+    '{"id":"1.2","parent":"1","role":"search","number":1,"branch":0,"step":0,"phase":"open","take":1,"stalls":0,'
+    '"not_before":"","drafts":0,"injection":null,"island":0,"migrated":[],"promoted":null,"commit":null,"diff":null,'
+    '"size":null,"size_bytes":null,"operator":"","description":"","params":null,"drawn":null,"trials":0,'
+    '"submitted":null,"verdict":null,"verdicts":{},"guards":[],"guarding":null,"guarding_since":"","guarded":{},'
+    '"certification":null,"references":{},"challenged":{},"measured":[],"asking":null,"asking_since":"","heldout":{},'
+    '"agent":null,"agent_since":"","agent_log":null,'
+    '"tokens":{"input":0,"output":0,"cache_read":0,"cache_write":0},"paid":{},"finding":null,"playbook":null,'
+    '"promotion":null,"promotion_asked":false,"promotion_since":"","promotion_why":"","minimal":null,"ending":null,'
+    '"kept":false,"why":"","stage":null,"undecided":false,'
+    '"spent":{"microdollars":0,"milliseconds":0,"tokens":0},"booked":{"microdollars":0,"milliseconds":0,"tokens":0},'
+    '"cost":null,"opened_at":"","opened_order":0,"ended_at":"","ended_order":0}'
+)
+
+
+def test_the_row_of_a_node_is_flat() -> None:
+    """A node is made of parts, and its row is what it was before there were parts, byte by byte."""
+    node = Node(id="1.2", parent="1", role=Role.SEARCH, number=1)
+    assert node.model_dump_json() == ROW_OF_A_NODE
+    assert Node.model_validate_json(ROW_OF_A_NODE) == node
+
+
+def test_a_part_has_a_type_of_its_own() -> None:
+    """What speaks of one part of a node takes that part: another one of its fields is an error of types."""
+
+    def changed(candidate: Candidate) -> int | None:
+        assert candidate.kept is False  # type: ignore[attr-defined]  # what mypy must find: that is how it ended
+        return candidate.size
+
+    assert changed(Node(id="1.2", parent="1", role=Role.SEARCH, number=1, size=3)) == 3
