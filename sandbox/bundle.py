@@ -81,8 +81,7 @@ class Bundle:
 
     def check_room(self, limits: Limits) -> None:
         """Refuse a bundle that would not fit when unpacked: files take whole pages there, and each its bookkeeping."""
-        folders = {parent for name in self.files for parent in PurePosixPath(name).parents}
-        entries = len(self.files) + len(folders) + SPARE_ENTRIES
+        entries = len(self.files) + len(self._folders) + bool(self.files) + SPARE_ENTRIES
         if entries > limits.work_inodes:
             raise Refused(f"the bundle has {entries} files and folders; raise work_inodes")
         room = entries * ENTRY_BYTES + sum(-(-len(data) // PAGE) * PAGE for data in self.files.values())
@@ -91,9 +90,19 @@ class Bundle:
         if 2 * room > limits.memory:
             raise Refused(f"the bundle needs {format_size(room)}, over half of the memory it is kept in; raise memory")
 
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        """Those that its files lie in, below its own."""
+        found: set[str] = set()
+        for name in self.files:
+            folder = str(PurePosixPath(name)).rpartition("/")[0]
+            while folder and folder not in found:
+                found.add(folder)
+                folder = folder.rpartition("/")[0]
+        return frozenset(found)
+
     def _refuse_file_as_folder(self) -> None:
-        folders = {str(parent) for name in self.files for parent in PurePosixPath(name).parents}
-        if both := sorted(folders & set(self.files)):
+        if both := sorted(self._folders & set(self.files)):
             raise Refused(f"{both[0]!r} is a file and a folder of the bundle; rename one")
 
 

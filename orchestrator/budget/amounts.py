@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from orchestrator.domain.account import Account, shown
 
@@ -150,7 +151,9 @@ def check_units(account: Account, units: object) -> int:
     return units
 
 
+@lru_cache(maxsize=1024, typed=True)
 def _scaled(value: Number, units: int) -> Fraction:
+    """Exact and slow. Limits and prices stay the same from attempt to attempt."""
     try:
         exact = round(Fraction(str(value) if isinstance(value, float) else value) * units, _NOISE_DIGITS)
     except (OverflowError, ValueError):

@@ -90,10 +90,23 @@ class State:
                 if kind in _TYPES:
                     late = not at_once and kind in ("draft", "trial")
                     state._records[kind][name] = body if late else _TYPES[kind].model_validate_json(body)
-        # Not by the time at which they were opened: a resume on another host may have been earlier by its clock.
-        for node in sorted(state.nodes.values(), key=lambda node: (node.branch, node.step, order_of(node.id))):
-            state.index(node, new=True)
+        state._index_all()
         return state
+
+    def _index_all(self) -> None:
+        """Only of what is not over the order matters, and sorting is what takes long."""
+        over = {node.branch for node in self.nodes.values() if self._ends_branch(node)}
+        later = []
+        for node in self.nodes.values():
+            if node.phase is Phase.ENDED and (not node.branch or node.branch in over or not self._is_of_run(node)):
+                self._index_child(node)
+            else:
+                later.append(node)
+        # Not by the time at which they were opened: a resume on another host may have been earlier by its clock.
+        for node in sorted(later, key=lambda node: (node.branch, node.step, order_of(node.id))):
+            self.index(node, new=True)
+        for branch in over:
+            self.branches.pop(branch, None)
 
     def copy(self) -> "State":
         """One that can be gone on with while this one stays as it is."""
@@ -214,22 +227,28 @@ class State:
         self.touched.add((kind, name))
 
     def index(self, node: Node, *, new: bool = False) -> None:
-        if node.parent:
-            last = int(node.id.rpartition(".")[2])
-            self.children[node.parent] = max(last, self.children.get(node.parent, 0))
+        self._index_child(node)
         if node.phase is Phase.ENDED:
             self.unfinished.pop(node.id, None)
         else:
             self.unfinished[node.id] = None
-        if node.branch and run_of(node.id) == self.campaign.run:
-            self._index_branch(node, new)
-
-    def _index_branch(self, node: Node, new: bool) -> None:
-        """Branches that have steps left, and those whose last step is not over. One that is finished stays so."""
-        if new:
+        # Branches that have steps left, and those whose last step is not over. One that is finished stays so.
+        if new and node.branch and self._is_of_run(node):
             self.branches.setdefault(node.branch, []).append(node.id)
-        if node.phase is Phase.ENDED and node.step >= self.run.depth:
+        if self._ends_branch(node):
             self.branches.pop(node.branch, None)
+
+    def _index_child(self, node: Node) -> None:
+        if node.parent:
+            last = int(node.id.rpartition(".")[2])
+            self.children[node.parent] = max(last, self.children.get(node.parent, 0))
+
+    def _is_of_run(self, node: Node) -> bool:
+        return run_of(node.id) == self.campaign.run
+
+    def _ends_branch(self, node: Node) -> bool:
+        ends = node.phase is Phase.ENDED and node.branch and self._is_of_run(node)
+        return bool(ends) and node.step >= self.run.depth
 
     def set_campaign(self, **changes: FieldOf[Campaign]) -> None:
         self._change("campaign", "campaign", changes)

@@ -75,6 +75,14 @@ _MADE_UP = (
 )
 
 
+_NO_TEXT = "Could not decode to UTF-8"
+
+
+def _whatever_it_is(raw: bytes) -> str:
+    """Bytes that are no text come out as text that no seal fits."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
 class SqliteConnection:
     """A file that stays open: nothing loses it."""
 
@@ -96,6 +104,13 @@ class SqliteConnection:
             raise
 
     def execute(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
+        try:
+            return self._driver.execute(statement, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if self._driver.text_factory is _whatever_it_is or not str(error).startswith(_NO_TEXT):
+                raise
+        # Only damage leaves bytes that are no text, so it is asked for when it is met: it makes reading a third slower.
+        self._driver.text_factory = _whatever_it_is
         return self._driver.execute(statement, values).fetchall()
 
     def execute_each(self, statement: str, rows: Columns) -> None:
@@ -129,8 +144,6 @@ class Sqlite:
             check_same_thread=False,
             cached_statements=64,
         )
-        # Bytes that are no text, which only damage can leave, come out as text that no seal fits.
-        driver.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         try:
             for pragma in _PRAGMAS:
                 driver.execute(f"PRAGMA {pragma}")

@@ -94,31 +94,28 @@ class FakeLink:
     def __init__(self) -> None:
         self._stdin = asyncio.StreamReader(limit=2**31)
         self._output: asyncio.Queue[tuple[Stream, bytes] | None] = asyncio.Queue(maxsize=1024)
-        self._broken = asyncio.Event()
+        self._broken = False
         self.processor_s: float | None = None
 
     async def send(self, data: bytes) -> None:
-        if self._broken.is_set():
-            raise Unavailable("the fake provider's connection broke")
+        self._check()
         for start in range(0, len(data), LARGE):
             self._stdin.feed_data(data[start : start + LARGE])
             await asyncio.sleep(0)
 
     async def receive(self) -> list[tuple[Stream, memoryview]]:
-        coming = asyncio.ensure_future(self._output.get())
-        breaking = asyncio.ensure_future(self._broken.wait())
-        try:
-            await asyncio.wait({coming, breaking}, return_when=asyncio.FIRST_COMPLETED)
-            if breaking.done():
-                raise Unavailable("the fake provider's connection broke")
-            piece = coming.result()
-            return [(piece[0], memoryview(piece[1]))] if piece else []
-        finally:
-            coming.cancel()
-            breaking.cancel()
+        self._check()
+        piece = await self._output.get()
+        self._check()
+        return [(piece[0], memoryview(piece[1]))] if piece else []
 
     def break_off(self) -> None:
-        self._broken.set()
+        self._broken = True
+        self.end()  # wakes the one that waits for more
+
+    def _check(self) -> None:
+        if self._broken:
+            raise Unavailable("the fake provider's connection broke")
 
     async def read(self, count: int) -> bytes:
         parts: list[bytes] = []
