@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from orchestrator.awake import Awake
 from orchestrator.budget import Account
 from orchestrator.change import Tree
 from orchestrator.domain.records import Role, Run
-from orchestrator.domain.state import State
+from orchestrator.domain.state import State, no_collection
 from orchestrator.domain.verdict import Aim
 from orchestrator.git import Candidates
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, LedgerError, Missing
@@ -90,6 +90,8 @@ async def open_campaign(
     task = load_task(task_folder, searches=proposer is None)
     taken = snapshot(task, task_folder)
     async with AsyncExitStack() as stack:
+        opening = stack.enter_context(ExitStack())
+        opening.enter_context(no_collection())
         stack.enter_context(lent(proposer))
         if proposer is not None:
             flags = flags.but(proposer=name_of(proposer))
@@ -159,6 +161,7 @@ async def open_campaign(
             if bench.novelty:
                 book.listeners.append(bench.novelty.on_event)
             campaign = make_campaign(bench, options, form, resumed=how is How.RESUME)
+            opening.close()
             yield Opened(campaign, bench, options, form, notes)
         except BaseException:  # a stop, too: what was never begun leaves nothing
             if has_nothing:

@@ -14,7 +14,6 @@ from orchestrator.domain.records.base import Phase, Role, Spent
 from orchestrator.domain.records.findings import Certification, Guard, HeldOut, Minimal
 from orchestrator.domain.verdict import Stage, Verdict
 
-
 OpenedPlace = tuple[int, str, tuple[int, ...]]
 
 

@@ -1,5 +1,6 @@
 """How a campaign is opened: what is left behind where it cannot be, and where it is found."""
 
+import gc
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,29 @@ async def test_an_error_before_the_first_record_leaves_nothing(tmp_path: Path) -
         async with open_campaign(folder, site):
             pass
     assert (folder / ".blastdoor").is_dir()
+    await site.backend.close()
+
+
+async def test_garbage_is_collected_again(tmp_path: Path) -> None:
+    """Nobody looks for garbage while a campaign is read; as soon as it is open, or cannot be opened, Python does."""
+    meanwhile: list[bool] = []
+
+    async def bake(spec: ImageSpec) -> Image:
+        meanwhile.append(gc.isenabled())
+        return await site.bake(spec)
+
+    async def refuse(_: ImageSpec) -> Image:
+        meanwhile.append(gc.isenabled())
+        raise Refused("the image is missing on the engine; build it")
+
+    site = make_site(Script())
+    async with open_campaign(write_task(tmp_path / "one"), replace(site, bake=bake)):
+        assert gc.isenabled()
+    with pytest.raises(Refused):
+        async with open_campaign(write_task(tmp_path / "other"), replace(site, bake=refuse)):
+            pass
+    assert gc.isenabled()
+    assert set(meanwhile) == {False}
     await site.backend.close()
 
 

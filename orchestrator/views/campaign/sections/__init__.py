@@ -5,6 +5,7 @@ name it here: the status, the report, the end of a run and their JSON show it, e
 from collections.abc import Callable
 from enum import Flag, auto
 
+from orchestrator.domain.state import no_collection
 from orchestrator.views.campaign.sections import evidence, money, results, work
 from orchestrator.views.campaign.sections.combination import combination
 from orchestrator.views.campaign.sections.control import control
@@ -83,4 +84,5 @@ SECTIONS: dict[Callable[[Material], Section], Place] = {
 
 
 def sections(material: Material, place: Place) -> list[Section]:
-    return [make(material) for make, where in SECTIONS.items() if place in where]
+    with no_collection():
+        return [make(material) for make, where in SECTIONS.items() if place in where]
