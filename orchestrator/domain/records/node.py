@@ -22,7 +22,11 @@ def opened_place(node: str, order: int, at: str) -> OpenedPlace:
     return order, at, order_of(node)
 
 
-class Place(BaseModel, extra="forbid", frozen=True):
+class _Part(BaseModel, extra="forbid", frozen=True, defer_build=True):
+    """Nobody reads a part alone, so what reads it is not made: every command would wait for that."""
+
+
+class Place(_Part):
     """Where it is in the tree, and why it exists."""
 
     id: str
@@ -33,7 +37,7 @@ class Place(BaseModel, extra="forbid", frozen=True):
     step: int = 0
 
 
-class Turn(BaseModel, extra="forbid", frozen=True):
+class Turn(_Part):
     """How far the attempt is that fills it. `take` counts how often it was begun, `not_before` says when it may be."""
 
     phase: Phase = Phase.OPEN
@@ -42,7 +46,7 @@ class Turn(BaseModel, extra="forbid", frozen=True):
     not_before: str = ""
 
 
-class Origin(BaseModel, extra="forbid", frozen=True):
+class Origin(_Part):
     """What it was made of: so many drafts, or what a person brought. `island` is its population, 0 where there is one
     or where it belongs to all; `migrated` are those that it was copied to.
     """
@@ -53,7 +57,7 @@ class Origin(BaseModel, extra="forbid", frozen=True):
     migrated: tuple[int, ...] = ()
 
 
-class Candidate(BaseModel, extra="forbid", frozen=True):
+class Candidate(_Part):
     """The draft that was promoted, and what it changed. `size` counts the lines by which it differs from the root of
     its run, `size_bytes` their bytes; one of an older ledger has lines only. `drawn` is what was chosen by chance to
     make it.
@@ -76,7 +80,7 @@ class Candidate(BaseModel, extra="forbid", frozen=True):
         return all(mine <= its for mine, its in known) and any(mine < its for mine, its in known)
 
 
-class Judged(BaseModel, extra="forbid", frozen=True):
+class Judged(_Part):
     """Its trials, the one that was handed in, and the first verdict of each cohort."""
 
     trials: int = 0
@@ -85,7 +89,7 @@ class Judged(BaseModel, extra="forbid", frozen=True):
     verdicts: dict[str, Verdict] = Field(default_factory=dict)
 
 
-class Guarded(BaseModel, extra="forbid", frozen=True):
+class Guarded(_Part):
     """`guards` are its own, which its descendants inherit; `guarding` is the one at work, `guarded` what they said."""
 
     guards: tuple[Guard, ...] = ()
@@ -94,7 +98,7 @@ class Guarded(BaseModel, extra="forbid", frozen=True):
     guarded: dict[str, bool] = Field(default_factory=dict)
 
 
-class Certified(BaseModel, extra="forbid", frozen=True):
+class Certified(_Part):
     """`references` says for each cohort in which it was champion the so-manieth of the campaign it was, `challenged`
     how many tests were opened against it there; `measured` names the trials of other nodes in which it was run as their
     reference.
@@ -106,7 +110,7 @@ class Certified(BaseModel, extra="forbid", frozen=True):
     measured: tuple[str, ...] = ()
 
 
-class AskedHeldOut(BaseModel, extra="forbid", frozen=True):
+class AskedHeldOut(_Part):
     """What the held-out split answered; `asking` is the query that is under way."""
 
     asking: int | None = None
@@ -114,7 +118,7 @@ class AskedHeldOut(BaseModel, extra="forbid", frozen=True):
     heldout: dict[str, HeldOut] = Field(default_factory=dict)
 
 
-class Helped(BaseModel, extra="forbid", frozen=True):
+class Helped(_Part):
     """What models and agents had to do with it. `agent` is the one at work in a chamber right now; `paid` the
     micro-dollars of its calls to models, by role; `finding` is the verifier's, of the promoted draft or the worst;
     `playbook` is the version that it was made with, or is being made with.
@@ -129,7 +133,7 @@ class Helped(BaseModel, extra="forbid", frozen=True):
     playbook: int | None = None
 
 
-class Promotion(BaseModel, extra="forbid", frozen=True):
+class Promotion(_Part):
     """`promotion` is a person's answer, to what was asked at `promotion_since`."""
 
     promotion: bool | None = None
@@ -138,7 +142,7 @@ class Promotion(BaseModel, extra="forbid", frozen=True):
     promotion_why: str = ""
 
 
-class Outcome(BaseModel, extra="forbid", frozen=True):
+class Outcome(_Part):
     """How it ended. `stage` had the last word; `minimal` is what a minimised one found out about its parent."""
 
     minimal: Minimal | None = None
@@ -149,7 +153,7 @@ class Outcome(BaseModel, extra="forbid", frozen=True):
     undecided: bool = False
 
 
-class Money(BaseModel, extra="forbid", frozen=True):
+class Money(_Part):
     """`booked` is the part of `spent` that the accounts have. `cost` is what it had spent when it ended: later usage
     must not change what was learnt from it.
     """
@@ -159,7 +163,7 @@ class Money(BaseModel, extra="forbid", frozen=True):
     cost: Spent | None = None
 
 
-class Times(BaseModel, extra="forbid", frozen=True):
+class Times(_Part):
     opened_at: str = ""
     opened_order: int = 0
     ended_at: str = ""
@@ -185,8 +189,7 @@ class Node(
     Origin,
     Turn,
     Place,
-    extra="forbid",
-    frozen=True,
+    defer_build=False,
 ):
     """A place in the tree and the attempt that fills it. Its bases stand from the last to the first: that is how
     pydantic takes their fields.
