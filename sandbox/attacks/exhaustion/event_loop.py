@@ -60,7 +60,7 @@ class _Ear:
 
 
 async def _kept(arena: Arena, source: str, limits: Limits, ear: _Ear) -> tuple[Seen, float, bool]:
-    """The best of some tries: an attack that works does so each time, and a kernel that brings back our memory does not."""
+    """The best of some tries: an attack that works does so each time, a kernel that brings back our memory does not."""
     noticed = await _is_noticed()
     gc.freeze()  # looking through what the process held before takes long where that is much, and is nobody's attack
     for _ in range(TRIES):
