@@ -5,7 +5,7 @@ from pathlib import Path
 from sandbox.backends.docker.disks import disks_under
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.images import Images
-from sandbox.backends.runc.rootless import PARTS, rights_here
+from sandbox.backends.runc.rootless import CAVEAT, rights_here
 from sandbox.backends.runc.runtime import find_runtime
 from sandbox.config import RuncConfig
 from sandbox.engine_report import Part, runc_part
@@ -34,8 +34,7 @@ def _rights_part() -> Part:
         return Part("rights", "none", "", False, str(error))
     if not found.rootless:
         return Part("rights", "root", "", True, "")
-    remark = f"to the kernel all chambers are one user, of whose quotas each has 1/{PARTS}"
-    return Part("rights", f"rootless, {len(found.uids)} uids", "", True, remark)
+    return Part("rights", f"rootless, {len(found.uids)} uids", "", True, CAVEAT)
 
 
 def _runtime_part(config: RuncConfig) -> Part:

@@ -59,6 +59,8 @@ def prompt(target: Target, repository: Repository) -> str:
     asked = target.base if isinstance(target, ParameterTarget) else target
     lines, left = [f"The target: {target.title}", f"It may be changed here: {', '.join(target.editable)}"], _MOST_SHOWN
     for path in dict.fromkeys([asked.path, *repository.tests[:_MOST_TESTS]]):
+        if left <= 0:
+            break
         data = repository.files.get(path, b"")
         _refuse_secrets(path, data, data.count(b"\n", 0, left) + 1)
         text = data[:left].decode("utf-8", "replace")

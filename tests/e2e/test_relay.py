@@ -171,7 +171,7 @@ async def streamed(folder: Path, act: str, monkeypatch: pytest.MonkeyPatch) -> t
         ("os._exit(3)", Ending.FAILED),
         ("os.kill(os.getpid(), 9)", Ending.FAILED),
         ("time.sleep(3600)", Ending.TIMED_OUT),
-        ("data = bytearray(8 << 30); data[::4096] = bytes(len(data) // 4096)", Ending.OUT_OF_MEMORY),
+        ("data = bytearray(1 << 30); data[::4096] = bytes(len(data) // 4096)", Ending.OUT_OF_MEMORY),
     ],
 )
 async def test_a_candidate_that_does_not_take_a_streamed_call(

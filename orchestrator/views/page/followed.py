@@ -114,6 +114,7 @@ class Followed:
     def _read(self) -> None:
         """From the beginning: what is appended meanwhile is told by the next update."""
         self._packed = None  # another campaign may have come as far
+        self._kept_up_to = None  # until there is a board of this one
         head = self._ledger.head()
         self._state = RowState(self._ledger)
         if not self._state.opened or not self._state.runs:
@@ -178,7 +179,7 @@ class Followed:
         self._is_over = True  # those who wait for their turn do not take it
         self._state.close()  # what takes long ends here, wherever it is
         with self._turn:
-            if self._kept_up_to != self.reading.head:
+            if self._kept_up_to not in (None, self.reading.head):
                 self._keep_board()
             self._ledger.close()
 
@@ -197,8 +198,9 @@ class Followed:
             # Its task may be another one, with other metrics.
             self._read()
             return self.start_again()
-        began, nodes = self.mark, self._forget(records)
+        began, names = self.mark, self._forget(records)
         self._state.refresh()
+        nodes = self._state.read_nodes(names)  # while it may fail: what was read counts as read from here on
         head = Head(records[-1].seq, records[-1].hash) if records else self.reading.head
         self.reading = replace(self.reading, accounts=self._accounts(), head=head, holder=holder)
         ended = [record for record in records if record.kind == _ENDED]
@@ -230,10 +232,9 @@ class Followed:
         return self._state.trials[trial].subject if self._state.run.noisy and trial in self._state.trials else ""
 
     def _update(
-        self, began: str, said: Sequence[Said], names: Sequence[str], records: Sequence[Record]
+        self, began: str, said: Sequence[Said], nodes: Sequence[Node], records: Sequence[Record]
     ) -> dict[str, Any]:
         self.said.extend(said)
-        nodes = self._state.read_nodes(names)
         for node in nodes:
             self._state.index(node)
         before = {name: len(known) for name, known in self.board.lists().items()}

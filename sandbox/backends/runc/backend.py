@@ -23,7 +23,7 @@ from sandbox.backends.runc.hold import RuncHold
 from sandbox.backends.runc.images import Images, Rootfs
 from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.nvidia import Driver
-from sandbox.backends.runc.rootless import PARTS, Rights, rights_here, share_quotas
+from sandbox.backends.runc.rootless import CAVEAT, Rights, rights_here, share_quotas
 from sandbox.backends.runc.runtime import INSIDE, Runtime, find_runtime, working_directory
 from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec
 from sandbox.backends.runc.trees import copied_tree
@@ -334,7 +334,7 @@ def _capabilities(runtime: Runtime, posture: Posture, rights: Rights, *, reads: 
     found = capabilities_of(runtime.name, runtime.name, posture, gpu=not runtime.is_gvisor)
     if not rights.rootless:
         return found
-    caveats = [f"rootless: to the kernel all chambers are one user, of whose quotas each has 1/{PARTS}"]
+    caveats = [f"rootless: {CAVEAT}"]
     if not reads:
         caveats.append("rootless: no disk reads are limited, so a chamber can slow its neighbours by reading")
     return replace(found, boundary=f"rootless {found.boundary}", caveats=tuple(caveats))

@@ -269,8 +269,16 @@ def _hierarchies(mountinfo: str, place: str) -> Iterator[Hierarchy]:
             continue
         seen.add(folder)
         unified = kind == "cgroup2"
-        names = (folder / place / "cgroup.controllers").read_text().split() if unified else options.split(",")
+        names = _handed_on(folder / place) if unified else options.split(",")
         yield Hierarchy(folder, frozenset(names), unified)
+
+
+def _handed_on(folder: Path) -> list[str]:
+    """The controllers of a group of version 2. Where only version 1 is delegated there is none of that name."""
+    try:
+        return (folder / "cgroup.controllers").read_text().split()
+    except FileNotFoundError:
+        return []
 
 
 def _counted(text: str, name: str) -> int:

@@ -25,8 +25,9 @@ _ALL_IDS = 2**32 - 1
 # Below are the ids of an image's own users; the last but one is nobody's.
 _FIRST, _LAST = 10_000, 65_533
 _FEWEST = 1000
-# So many chambers at once cannot starve each other.
+# So many chambers at once cannot starve each other, but for message queues.
 PARTS = 32
+CAVEAT = f"to the kernel all chambers are one user, of whose quotas each has 1/{PARTS}, of message queues 1/8"
 _QUOTAS = Path("/proc/sys/user")
 # Of the whole machine, by the name that the quota has in a namespace.
 _GRANTED = {
@@ -60,7 +61,12 @@ def rights_here() -> Rights:
             "this user namespace has too few ids, and each chamber has one of its own; start in one with all that "
             f"{SUBORDINATE} gives you: {HOW}"
         )
-    return Rights(True, found, {f"RLIMIT_{name}": _part(name, parts) for name, parts in _COUNTED.items()})
+    granted = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1] for name in _COUNTED}
+    # Without a limit for all there is nothing to share; what is locked counts as the chamber's memory anyhow.
+    limits = {
+        f"RLIMIT_{name}": most // _COUNTED[name] for name, most in granted.items() if most != resource.RLIM_INFINITY
+    }
+    return Rights(True, found, limits)
 
 
 def share_quotas() -> None:
@@ -73,11 +79,6 @@ def share_quotas() -> None:
             f"{_QUOTAS} cannot be written ({error.strerror}), and one chamber could use up what all of them share; "
             "mount /proc of your own in the namespace, or run as root"
         ) from error
-
-
-def _part(name: str, parts: int) -> int:
-    _, most = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
-    return most // parts if most != resource.RLIM_INFINITY else most
 
 
 def _usable(first: int, count: int) -> range:

@@ -78,7 +78,9 @@ def test_the_row_of_a_node_is_flat() -> None:
 
 
 def test_a_part_has_a_type_of_its_own() -> None:
-    """What speaks of one part of a node takes that part: another one of its fields is an error of types."""
+    """What speaks of one part of a node takes that part: another one of its fields is an error of types, which mypy
+    finds here, or else calls the ignore unused.
+    """
 
     def changed(candidate: Candidate) -> int | None:
         assert candidate.kept is False  # type: ignore[attr-defined]  # what mypy must find: that is how it ended

@@ -43,7 +43,7 @@ FLAGS: dict[str, Any] = {
 @dataclass
 class Unlike(Reading):
     """Every third trial takes longer, so that attempts end in another order than they began. Those after the baseline
-    wait until `together` have begun.
+    and its profile wait until `together` have begun.
     """
 
     begun: int = 0
@@ -53,9 +53,9 @@ class Unlike(Reading):
     async def program(self, guest: Guest) -> int:
         if guest.job.command[0] == "trial":
             self.begun += 1
-            if self.begun == self.together + 1:
+            if self.begun == self.together + 2:
                 self.all_there.set()
-            if self.begun > 1 and self.together:
+            if self.begun > 2 and self.together:
                 await self.all_there.wait()
             for _ in range(40 * (self.begun % 3 == 0)):
                 await asyncio.sleep(0)

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -84,10 +85,10 @@ def ordinary_user() -> Iterator[User]:
             _delegate(folder, user.group)
         yield user
     finally:
+        shutil.rmtree(user.home)
         for folder in _hierarchies():
             for place, _, _ in sorted(os.walk(folder / user.group), reverse=True):
-                Path(place).rmdir()
-        shutil.rmtree(user.home)
+                _remove(Path(place))
 
 
 def _delegate(hierarchy: Path, group: str) -> None:
@@ -102,6 +103,19 @@ def _delegate(hierarchy: Path, group: str) -> None:
     for name in ("", "cgroup.procs", "tasks", "cgroup.threads", "cgroup.subtree_control"):
         if (folder / name).exists():
             os.chown(folder / name, UID, UID)
+
+
+def _remove(group: Path) -> None:
+    """A warden may still be on its way out."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            group.rmdir()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
 
 
 def _hierarchies() -> list[Path]:

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import resource
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -76,6 +77,9 @@ def test_uids_are_those_of_the_namespace(here: Path, monkeypatch: pytest.MonkeyP
     found = rights_here()
     assert (found.rootless, found.uids) == (True, range(10_000, 65_534))
     assert set(found.limits) == {"RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE", "RLIMIT_SIGPENDING"}
+    unlimited = resource.RLIM_INFINITY
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (0, unlimited if which == resource.RLIMIT_MEMLOCK else 64))
+    assert rights_here().limits == {"RLIMIT_MSGQUEUE": 8, "RLIMIT_SIGPENDING": 2}
     for few in ("0 1000 1\n", "0 1000 1\n1 300000 10998\n"):
         (here / "uid_map").write_text(few)
         with pytest.raises(Refused, match="too few ids"):
@@ -130,6 +134,17 @@ def test_no_group_is_delegated(here: Path, monkeypatch: pytest.MonkeyPatch, ours
     (here / "cgroup" / "ours").write_text(ours)
     with pytest.raises(Refused, match="no one group is delegated"):
         Cgroups.of_this_machine(here / "cgroup" / "mounts")
+
+
+def test_only_version_1_is_delegated(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine with both, the group need not be there in version 2, which has no controller."""
+    delegated(here / "cgroup", here, monkeypatch)
+    (here / "cgroup" / "ours").write_text("3:cpu:/ours\n2:memory:/ours\n1:pids:/ours\n0::/\n")
+    lines = ["30 20 0:25 / /v2 rw - cgroup2 cgroup2 rw"]
+    lines += [f"30 20 0:25 / /v1/{name} rw - cgroup cgroup rw,{name}" for name in ("cpu", "memory", "pids")]
+    (here / "mounts").write_text("\n".join(lines))
+    monkeypatch.setattr(cgroups, "_SWAPS", here / "none")
+    assert Cgroups.of_this_machine(here / "mounts").place == "ours"
 
 
 def test_another_owners_groups_are_found_where_it_made_them(tmp_path: Path) -> None:

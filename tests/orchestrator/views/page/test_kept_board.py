@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.ending import Ending
+from orchestrator.ledger import LedgerError
 from orchestrator.views.page import kept_board
 from orchestrator.views.page.kept_board import boards_folder
 from orchestrator.views.page.node_line import NodeLine
@@ -119,6 +120,46 @@ def test_that_of_another_campaign_is_not_used(tmp_path: Path, reads: list[None])
     again.story = campaign(7, folder=again.folder)
     assert followed(again).board.whole()["count"] < 12
     assert len(reads) == 2
+
+
+def fail(*_: object) -> None:
+    raise LedgerError("the database is away")
+
+
+def test_nodes_that_could_not_be_read_come_with_the_next_update(
+    tmp_path: Path, reads: list[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = long_stage(tmp_path / "task", 12)
+    it = followed(made)
+    written = len(made.story.events)
+    made.story.attempt("1", 3.5, kept=True)
+    grow(made, written)
+    with monkeypatch.context() as away:
+        away.setattr(RowState, "read_nodes", fail)
+        with pytest.raises(LedgerError):
+            it.poll()
+    it.poll()
+    it.close()
+    kept().unlink()
+    assert it.board.whole() == followed_again(made).board.whole()
+
+
+def test_a_board_is_never_kept_for_the_campaign_that_came_instead(
+    tmp_path: Path, reads: list[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = long_stage(tmp_path / "task", 12)
+    it = followed(made)
+    shutil.rmtree(tmp_path / "task")
+    again = long_stage(tmp_path / "task", 7)
+    followed(again).close()
+    kept().unlink()
+    with monkeypatch.context() as away:
+        away.setattr(RowState, "each_line", fail)
+        with pytest.raises(LedgerError):
+            it.poll()
+    it.close()
+    later = followed_again(again)
+    assert later.board.whole()["count"] == len(later.reading.state.nodes) < 12
 
 
 def test_a_home_that_cannot_be_written_to_is_no_fault(
