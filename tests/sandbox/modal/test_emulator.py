@@ -128,10 +128,10 @@ async def test_an_idle_sandbox_is_ended(bare: Bare, modal_emulator: ModalEmulato
 async def test_a_command_that_takes_too_long(bare: Bare) -> None:
     """Its timeout ends the command, not the sandbox; the SDK says -1."""
     sandbox = await bare.create()
-    process = await sandbox.exec.aio("tail", "-f", "/dev/null", timeout=8)
-    names = ("sh", "-c", "cat /proc/[0-9]*/comm")
-    assert "tail" in await said(sandbox, *names)
+    process = await sandbox.exec.aio("sh", "-c", "touch /tmp/began && exec tail -f /dev/null", timeout=8)
+    names = ("sh", "-c", "ls /tmp; cat /proc/[0-9]*/comm")
     assert await process.wait.aio() == -1
+    assert "began" in await said(sandbox, *names)
 
     async def is_gone() -> bool:
         return "tail" not in await said(sandbox, *names)
