@@ -46,7 +46,8 @@ class Estate:
         self.folder = _home(folder, self.owner)
         try:
             self.folder.mkdir(mode=0o700, parents=True)
-            (self.folder / _PLACE).write_text(cgroups.place, "utf-8")
+            if cgroups.place:
+                (self.folder / _PLACE).write_text(cgroups.place, "utf-8")
             cgroups.found(group_of(self.owner))
         except BaseException as error:
             self._leave()
@@ -126,8 +127,9 @@ def sweep(shared: Path, owner: str, cgroups: Cgroups) -> list[str]:
     """End everything of an owner: the names of its chambers, or its own. Raises Unavailable when something lives on."""
     home = _home(shared, owner)
     names = [f"blastdoor-{owner}-{item.name}" for item in _listed(home) if item.is_dir()]
-    with contextlib.suppress(FileNotFoundError):  # it died before it had made a group, or is gone already
-        cgroups = cgroups.at((home / _PLACE).read_text("utf-8"))
+    with contextlib.suppress(FileNotFoundError):  # its groups are at the top, or it died before it had any
+        place = (home / _PLACE).read_text("utf-8")
+        cgroups = cgroups.at(place)
     cgroups.end(group_of(owner))
     remove_tree(home)
     return names or [f"blastdoor-{owner}"]

@@ -197,6 +197,8 @@ def test_a_tool_that_fails(tmp_path: Path) -> None:
 class NoGroups:
     """No cgroups: only folders matter here. `stuck` are groups that do not end."""
 
+    place = ""
+
     def __init__(self) -> None:
         self.stuck: set[str] = set()
 
