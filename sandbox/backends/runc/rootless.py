@@ -94,12 +94,20 @@ def _advice(programs: Sequence[str] = ("unshare", "newuidmap", "newgidmap")) -> 
         return "this kernel lets nobody make one; run as root, set user.max_user_namespaces, or use --backend docker"
     if missing := [name for name in programs if not shutil.which(name)]:
         return f"there is no {missing[0]} here to make one; install it (on Debian: apt-get install util-linux uidmap)"
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    if user not in _subordinates():
-        return f"{SUBORDINATE} gives you no ids; let root run: usermod --add-subuids 300000-365535 --add-subgids " + (
-            f"300000-365535 {user}"
-        )
+    names = _names()
+    if not _subordinates().intersection(names):
+        ids = "--add-subuids 300000-365535 --add-subgids 300000-365535"
+        return f"{SUBORDINATE} gives you no ids; let root run: usermod {ids} {names[-1]}"
     return f"start it as {HOW}"
+
+
+def _names() -> list[str]:
+    """By which the list may know us: our number, and the name of it, where it has one."""
+    uid = os.geteuid()
+    try:
+        return [str(uid), pwd.getpwuid(uid).pw_name]
+    except KeyError:
+        return [str(uid)]
 
 
 def _subordinates() -> set[str]:

@@ -59,7 +59,7 @@ def test_tables_charts_and_the_page(folder: Path) -> None:
         assert [node.id for node in in_order(state, run)] == ORDER
         assert iterations(state, run) == {name: number for number, name in enumerate(ORDER, 1)}
         board = Board(state, metrics_of(reading), run)
-        board.fill(state.nodes.values())  # type: ignore[arg-type]
+        board.fill(state.nodes.values())  # type: ignore[arg-type]  # a node has all that its line has
         assert board._names == ORDER
 
 

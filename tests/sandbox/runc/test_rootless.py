@@ -46,6 +46,24 @@ def test_an_ordinary_user_is_told_how_to_start_it(here: Path) -> None:
         rights_here()
 
 
+@pytest.mark.parametrize("subordinate", ["me:300000:65536\n", "1000:300000:65536\n"])
+def test_ids_are_given_to_a_name_or_a_number(here: Path, subordinate: str) -> None:
+    (here / "subuid").write_text(subordinate)
+    with pytest.raises(Refused, match="start it as"):
+        rights_here()
+
+
+def test_a_user_without_a_name(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that a container was told by number, for example."""
+
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(Refused, match=r"usermod .* 1000$"):
+        rights_here()
+
+
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [

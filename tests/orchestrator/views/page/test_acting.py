@@ -358,7 +358,7 @@ async def test_an_act_is_for_the_campaign_that_is_seen(stage: Stage) -> None:
         viewer = Viewer()
         broadcast.join(viewer)
         broadcast._tasks[0].cancel()  # it follows, and has not heard yet
-        broadcast._tasks[0] = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
+        broadcast._tasks[0] = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]  # one that never ends, whatever it gives
         stage.campaign.rename(stage.folder / "aside")
         other.campaign.rename(stage.campaign)
         acts: list[tuple[str, dict[str, Any]]] = [("cancel", {"node": "1.1.1"}), ("inject", INJECTED), ("resume", {})]
