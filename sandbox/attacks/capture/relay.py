@@ -12,12 +12,13 @@ from typing import Any
 from sandbox.attacks.attack import QUICK, Arena, Finding, attack
 from sandbox.attacks.forge import run_seen
 from sandbox.backend import Channel
-from sandbox.channel import ChannelClosed
 from sandbox.errors import SandboxError
 from sandbox.job import Ending, Mode
 from sandbox.wire.faults import Fault
 
 CALL_S = 2.0
+QUESTIONS = 20
+PATIENCE_S = 10.0
 LIMITS = QUICK.model_copy(update={"frame_bytes": 4096, "frames": 8})
 
 SERVE = """
@@ -51,11 +52,16 @@ def honest():
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """What the candidate does after `SERVE`, and the fault that it must end with."""
+    """What the candidate does after `SERVE`, and the fault that it must end with.
+
+    What it sends unasked comes after so many questions, and no other is asked meanwhile: on a slow machine it would
+    come after the next question, and be an answer to that one, if a wrong one.
+    """
 
     title: str
     source: str
     fault: Fault
+    questions: int = QUESTIONS
 
 
 ANSWERS = (
@@ -63,9 +69,15 @@ ANSWERS = (
         "answering before being asked",
         "note('serves')\nreply(bytes(8))\ntime.sleep(5)",
         Fault.FRAME_EXTRA,
+        questions=0,
     ),
-    Answering("answering twice", "nonce = honest()\nreply(nonce)\ntime.sleep(5)", Fault.FRAME_EXTRA),
-    Answering("answering the next request ahead", "honest()\nreply(os.urandom(8))\ntime.sleep(5)", Fault.FRAME_EXTRA),
+    Answering("answering twice", "nonce = honest()\nreply(nonce)\ntime.sleep(5)", Fault.FRAME_EXTRA, questions=1),
+    Answering(
+        "answering the next request ahead",
+        "honest()\nreply(os.urandom(8))\ntime.sleep(5)",
+        Fault.FRAME_EXTRA,
+        questions=1,
+    ),
     Answering("answering with a nonce of its own", "honest()\nrequest()\nreply(bytes(8))", Fault.FRAME_NONCE),
     Answering(
         "answering out of order: the nonce of the call before",
@@ -101,26 +113,25 @@ ANSWERS = (
 
 
 class _Asker:
-    """Asks until the chamber ends, a little slower than it could: an answer too many has time to arrive."""
+    """Asks until the chamber ends. After so many questions it waits first: what is sent unasked has time to come."""
 
-    def __init__(self) -> None:
+    def __init__(self, questions: int = QUESTIONS, call_s: float = PATIENCE_S) -> None:
+        self.questions = questions
+        self.call_s = call_s
         self.answers: list[bytes] = []
-        self.closed = False
 
     async def talk(self, channel: Channel) -> None:
-        await asyncio.sleep(0.5)
-        try:
-            for _ in range(20):
-                self.answers.append((await channel.call(b"question", CALL_S)).payload)
-                await asyncio.sleep(0.1)
-        except ChannelClosed:
-            self.closed = True
-            raise
+        for asked in range(QUESTIONS):
+            if asked == self.questions:
+                await asyncio.sleep(PATIENCE_S)
+            limit = self.call_s if asked else PATIENCE_S
+            self.answers.append((await channel.call(b"question", limit)).payload)
 
 
 def _attempt(answering: Answering) -> Callable[[Arena], Coroutine[Any, Any, Finding]]:
     async def attempt(arena: Arena) -> Finding:
-        asker = _Asker()
+        late = answering.fault is Fault.FRAME_LATE
+        asker = _Asker(answering.questions, CALL_S if late else PATIENCE_S)
         started = time.monotonic()
         seen = await run_seen(arena, SERVE + answering.source, limits=LIMITS, talk=asker.talk, mode=Mode.RELAY)
         outcome = seen.outcome
@@ -162,7 +173,7 @@ async def stray_print(arena: Arena) -> Finding:
 
     async def talk(channel: Channel) -> None:
         for _ in range(3):
-            asker.answers.append((await channel.call(b"question", CALL_S)).payload)
+            asker.answers.append((await channel.call(b"question", PATIENCE_S)).payload)
 
     seen = await run_seen(arena, source, limits=LIMITS, talk=talk, mode=Mode.RELAY)
     blocked = seen.outcome.ending is Ending.COMPLETED and asker.answers == [b"answer"] * 3 and seen.gone

@@ -6,6 +6,7 @@ busy machine is not taken for a success of the attack. Each row first holds the 
 
 import asyncio
 import gc
+import math
 import time
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -18,6 +19,7 @@ from sandbox.wire.log import Report
 MIB = 1 << 20
 TICK_S = 0.001
 MOST_S = 0.05
+RUNS = 3
 T = TypeVar("T")
 
 LIMITS = QUICK.model_copy(update={"log_bytes": 4 * MIB})
@@ -58,13 +60,20 @@ class _Ear:
         self.reports += report.step > 0
 
 
-async def _kept(arena: Arena, source: str, limits: Limits, ear: _Ear) -> tuple[Seen, float, bool]:
-    """The second of two runs: in the first the kernel may bring back memory of ours that it had taken, on our time."""
+async def _kept(arena: Arena, source: str, limits: Limits) -> tuple[Seen, _Ear, float, bool]:
+    """The least of three runs, or the first that is short enough: what bytes cost they cost every time. A kernel that
+    brings back memory of ours, or finds room in the middle of a turn, does so now and then, on our time.
+    """
     noticed = await _is_noticed()
     gc.freeze()  # looking through what the process held before takes long where that is much, and is nobody's attack
-    await run_seen(arena, source, limits=limits, listener=_Ear())
-    seen, longest = await longest_turn(run_seen(arena, source, limits=limits, listener=ear))
-    return seen, longest, noticed
+    least = math.inf
+    for _ in range(RUNS):
+        ear = _Ear()
+        seen, longest = await longest_turn(run_seen(arena, source, limits=limits, listener=ear))
+        least = min(least, longest)
+        if least < MOST_S:
+            break
+    return seen, ear, least, noticed
 
 
 def _finding(seen: Seen, ending: Ending, longest: float, ran: bool, what: str) -> Finding:
@@ -76,19 +85,17 @@ def _finding(seen: Seen, ending: Ending, longest: float, ran: bool, what: str) -
 @attack("T82", "newlines, to keep the event loop")
 async def newlines(arena: Arena) -> Finding:
     """Each costs more than its byte: they are heard in slices, and end at the cap on lines."""
-    ear = _Ear()
     source = "import os\nfor _ in range(512):\n    os.write(1, b'\\n' * 65536)"
-    seen, longest, noticed = await _kept(arena, source, LIMITS, ear)
+    seen, ear, longest, noticed = await _kept(arena, source, LIMITS)
     return _finding(seen, Ending.LOG_OVERFLOW, longest, noticed and ear.lines > 10_000, f"{ear.lines} lines heard")
 
 
 @attack("T82", "report lines, to keep the event loop")
 async def reports(arena: Arena) -> Finding:
     """Each is parsed: in slices, and up to the cap of the log."""
-    ear = _Ear()
     line = b'::report {"step":1,"value":1}\n'
     source = f"import os\nfor _ in range(512):\n    os.write(1, {line!r} * 2048)"
-    seen, longest, noticed = await _kept(arena, source, LIMITS, ear)
+    seen, ear, longest, noticed = await _kept(arena, source, LIMITS)
     ran = noticed and ear.reports > 10_000
     return _finding(seen, Ending.LOG_OVERFLOW, longest, ran, f"{ear.reports} reports heard")
 
@@ -97,7 +104,7 @@ async def reports(arena: Arena) -> Finding:
 async def tree(arena: Arena) -> Finding:
     """As many as may come, and nearly as large: all are taken, in slices."""
     source = f"for n in range({FILES}):\n    open(f'/work/out/{{n}}', 'wb').write(bytes([n % 256]) * {FILE_BYTES})"
-    seen, longest, noticed = await _kept(arena, source, TREE, _Ear())
+    seen, _, longest, noticed = await _kept(arena, source, TREE)
     kept = seen.outcome.outputs
     whole = len(kept) == FILES and all(len(data) == FILE_BYTES for data in kept.values())
     return _finding(seen, Ending.COMPLETED, longest, noticed and whole, f"{len(kept)} files came")
