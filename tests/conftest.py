@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,15 +75,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if f"{path}{'/' * collection_path.is_dir()}".startswith(LONG + ENGINE) else None
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Folders of tests, and so every ledger, are in memory where that can be: the same code, and a disk that is quick.
 
     A library for matrices gets one thread: tests run beside each other, and threads that wait for the others spin.
+    Nobody's own settings take part; a browser writes beside them. Workers have all of it from who started them.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if _can_hold_folders(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
         os.environ.setdefault("TMPDIR", str(MEMORY))
+    if not hasattr(config, "workerinput"):
+        settings_of_nobody = tempfile.TemporaryDirectory(prefix="blastdoor-settings-")
+        config.add_cleanup(settings_of_nobody.cleanup)
+        os.environ["XDG_CONFIG_HOME"] = settings_of_nobody.name
 
 
 def _can_hold_folders(place: Path) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.started import FRESH, Started, completed
 
-NOBODYS = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", "COLUMNS": "90"}
+NOBODYS = {**os.environ, "COLUMNS": "90"}
 
 
 @pytest.mark.long

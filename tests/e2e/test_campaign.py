@@ -21,7 +21,7 @@ from tests.started import Started, completed
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", "COLUMNS": "110"}
+ENVIRONMENT = {**os.environ, "COLUMNS": "110"}
 
 
 def blastdoor(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -18,9 +18,6 @@ from tests.started import Started, completed
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
-# Nobody's own settings take part.
-os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
-
 
 def blastdoor(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return completed(*words, env={**os.environ, **environment})

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.postgres]
 
 @pytest.fixture
 def environment(database: PrivatePostgres) -> dict[str, str]:
-    return {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", "COLUMNS": "110"}
+    return {**os.environ, "COLUMNS": "110"}
 
 
 def said(environment: dict[str, str], *words: str | Path, code: int = 0) -> str:

@@ -1,7 +1,6 @@
 """The page that acts, as its user meets it: a campaign that was over goes on by a click, in a process of its own."""
 
 import json
-import os
 import time
 import urllib.error
 import urllib.request
@@ -19,7 +18,6 @@ from tests.started import Started, completed
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
-ENVIRONMENT = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}
 HANG_S = 600
 
 
@@ -53,9 +51,9 @@ def test_a_campaign_goes_on_by_a_click(tmp_path: Path) -> None:
     """With another cap, in a process that outlives the server; who asked is on record. What cannot go on says why."""
     folder = tmp_path / "curve"
     for words in (("init", folder), ("run", folder, "--attempts", "2", "--seed", "3")):
-        ran = completed(*words, env=ENVIRONMENT)
+        ran = completed(*words)
         assert ran.returncode == 0, ran.stderr
-    with Started("serve", "--port", "0", "--no-open", "--control", tmp_path, env=ENVIRONMENT, stdout=-1) as served:
+    with Started("serve", "--port", "0", "--no-open", "--control", tmp_path, stdout=-1) as served:
         served.said.readline()
         page = Page(served.said.readline().split()[0])
         status, told = page.act("resume", name="ada", caps={"attempts": "4"})

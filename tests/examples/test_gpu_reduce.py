@@ -5,7 +5,6 @@ That the kernels are right on a GPU is tried by `blastdoor check examples/gpu_re
 """
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -170,7 +169,7 @@ def test_check_up_to_the_missing_gpu(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, folder)
     text = (folder / "blastdoor.toml").read_text()
     (folder / "blastdoor.toml").write_text(text.replace("blastdoor-cuda:latest", "blastdoor-trial:latest"))
-    ran = completed("check", folder, env={**os.environ, "XDG_CONFIG_HOME": "/nonexistent"})
+    ran = completed("check", folder)
     assert ran.returncode == 1, ran.stderr
     assert "✗ images, inputs or GPUs cannot be had" in ran.stdout
     assert "the engine has no GPU runtime; install the NVIDIA container toolkit" in ran.stdout

@@ -48,7 +48,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_names_on_the_command_line(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Help lists them with ours."""
     monkeypatch.syspath_prepend(str(installed))
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
     said = "".join(runner().invoke(cli, ["run", "--help"]).output.split())
     assert "|inject|neighbour]" in said
     assert "|mini-swe-agent|scribe]" in said
@@ -59,7 +58,6 @@ def test_names_on_the_command_line(installed: Path, monkeypatch: pytest.MonkeyPa
 def test_a_campaign_by_the_command_line(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From `run` to `resume` with its proposer on its backend: no engine is asked for."""
     monkeypatch.syspath_prepend(str(installed))
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
     monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
     files = {"blastdoor.toml": TASK, "workspace/params.json": '{"value": 4}\n', "judge/judge.txt": "pretended\n"}
     for name, text in files.items():

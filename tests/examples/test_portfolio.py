@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import random
 import shutil
 from pathlib import Path
@@ -109,10 +108,9 @@ def test_both_stages(tmp_path: Path) -> None:
     folder = shutil.copytree(FOLDER, tmp_path / "task")
     file = folder / "blastdoor.toml"
     file.write_text(file.read_text().replace("pool = 5", "pool = 2").replace("combination = 20", "combination = 4"))
-    environment = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent"}
 
     def told(*words: str | Path) -> Any:
-        ran = completed(*words, env=environment)
+        ran = completed(*words)
         assert ran.returncode == 0, ran.stderr
         return json.loads(ran.stdout)
 
@@ -123,12 +121,12 @@ def test_both_stages(tmp_path: Path) -> None:
     assert stage["beats_base"] is not None
     assert summary["best"]["id"].startswith("2")
     assert told("replay", "best", "--json", folder)
-    assert completed("export", "--artifact", tmp_path / "winner", "best", folder, env=environment).returncode == 0
+    assert completed("export", "--artifact", tmp_path / "winner", "best", folder).returncode == 0
     assert {it.name for it in (tmp_path / "winner/members").iterdir()} == {it["node"] for it in stage["members"]}
     change = tmp_path / "stranger.txt"
     old = '    names = json.loads((pool / "members.json").read_text())["members"]\n'
     change.write_text(f'portfolio.py\n<<<<<<< SEARCH\n{old}=======\n    names = ["1.99"]\n>>>>>>> REPLACE\n')
-    assert completed("inject", "--diff", change, folder, env=environment).returncode == 0
+    assert completed("inject", "--diff", change, folder).returncode == 0
     told("resume", "--attempts", "5", "--json", folder)
     with read_campaign(folder) as reading:
         [stranger] = [node for node in reading.state.nodes.values() if node.role is Role.INJECTED]

@@ -28,7 +28,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             await made.backend.close()
 
     monkeypatch.setattr(api, "open_site", site)
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
     return write_task(tmp_path / "task")
 
 

@@ -16,7 +16,6 @@ from tests.plugins import Packages
 
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
     return Packages(tmp_path / "packages", monkeypatch)
 
 

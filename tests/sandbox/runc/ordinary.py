@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.backends.runc.cgroups import SEAT, WANTED
-from sandbox.environment import child_environment
 
 UID, SUBORDINATE, IDS = 62_424, 300_000, 65_536
 ROOT = Path(__file__).resolve().parents[3]
 CHECKOUT_PROGRAMS = Path(sys.prefix, "bin")
+ENVIRONMENT = {"PATH": os.environ["PATH"], "DOCKER_HOST": "unix:///nowhere", "COLUMNS": "200"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class User:
         script = "\n".join([*self._known(ids), *self._opened(), *self._enter(), f"exec {shlex.join(become)}"])
         return subprocess.run(
             ["unshare", "--mount", "sh", "-euc", script],
-            env=child_environment(HOME=str(self.home), DOCKER_HOST="unix:///nowhere", COLUMNS="200"),
+            env={**ENVIRONMENT, "HOME": str(self.home)},
             cwd=ROOT,
             capture_output=True,
             text=True,

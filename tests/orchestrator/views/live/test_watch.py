@@ -27,7 +27,6 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
     made = Stage(tmp_path / "task")
     made.story.open(beside="random", usd=5_000_000)
     made.story.baseline(1.0)
@@ -139,7 +138,7 @@ class Child:
     def __init__(self, folder: Path, **environment: str) -> None:
         self.master, slave = pty.openpty()
         words = [sys.executable, "-c", "from orchestrator.views.cli import main; main()", "watch", str(folder)]
-        env = {**os.environ, "TERM": "xterm", "XDG_CONFIG_HOME": "/nonexistent", **environment}
+        env = {**os.environ, "TERM": "xterm", **environment}
         self.process = subprocess.Popen(
             words, cwd=ROOT, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )

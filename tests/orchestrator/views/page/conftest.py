@@ -35,7 +35,6 @@ ORIGIN = f"http://{HOST}"
 def _files(on_disk: None, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """A server reads ledgers from threads of its own, waits for their files to change, and keeps boards."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
 
 
 def grow(stage: Stage, written: int) -> None:

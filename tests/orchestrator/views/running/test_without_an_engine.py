@@ -13,11 +13,6 @@ from tests.clicking import runner
 from tests.orchestrator.views.judging.stage import write_task
 
 
-@pytest.fixture(autouse=True)
-def _nobodys_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
-
-
 def blastdoor(*words: str | Path) -> Result:
     return runner().invoke(cli, [str(word) for word in words])
 
