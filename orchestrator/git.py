@@ -73,9 +73,11 @@ def read_tree(
 class Candidates:
     """A bare repository with one branch per node. One process writes, from any of its threads; any number may read."""
 
-    def __init__(self, folder: Path) -> None:
-        """Makes the repository where there is none."""
+    def __init__(self, folder: Path, *, make: bool = True) -> None:
+        """Makes the repository where there is none, or raises GitError: who only reads leaves nothing behind."""
         self._folder = folder
+        if not make and not folder.exists():
+            raise GitError(f"{shown(str(folder))} is not there; bring it back beside the ledger")
         with _translating(folder):
             self._repository = _open_or_make(folder)
             self._odb = self._repository.odb

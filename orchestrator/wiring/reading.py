@@ -51,7 +51,7 @@ class Reading:
         # Loaded here: git's library takes a tenth of what a command takes that looks at no candidate.
         from orchestrator.git import Candidates
 
-        return Candidates(self.folder / "candidates.git")
+        return Candidates(self.folder / "candidates.git", make=False)
 
     def waiting(self, *kinds: str) -> list[tuple[str, dict[str, Any]]]:
         """Requests of these kinds that nobody took yet: when each was asked for, and what it says."""

@@ -35,6 +35,14 @@ def test_diff_against_the_parent_and_another(stage: Stage) -> None:
     assert stage.json("diff", "1.1")["from"] == "1"
 
 
+def test_candidates_that_are_gone(stage: Stage) -> None:
+    """One who looks is told, and leaves no repository of nothing in their place."""
+    stage.write()
+    (stage.campaign / "candidates.git").rename(stage.folder / "elsewhere")
+    assert "candidates.git is not there; bring it back beside the ledger" in stage.refused("diff", "1.1", "--from", "1.2")
+    assert not (stage.campaign / "candidates.git").exists()
+
+
 def test_colours_follow_the_hunk() -> None:
     """A removed line that looks like a header is still a removed line."""
     lines = diff_lines("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n same\n\\ No newline at end of file\n")
