@@ -13,9 +13,11 @@ from orchestrator.judge.helpers import CANDIDATE_HELPERS, JUDGE_HELPERS, helpers
 from orchestrator.judge.relay import Met, Seat, judgement_of, meet
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.tariff import Tariff
-from sandbox import DockerConfig, Job, Limits
+from sandbox import DockerConfig, Job, Limits, RuncConfig
 from sandbox import Mode as JobMode
+from sandbox.backend import Backend
 from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.runc.backend import RuncBackend
 
 CALLS = 1000
 MEGABYTES = 32
@@ -52,7 +54,7 @@ with relay() as candidate:
 """
 
 
-async def seated(backend: DockerBackend, serving: str, judging: str) -> Mapping[str, bytes]:
+async def seated(backend: Backend, serving: str, judging: str) -> Mapping[str, bytes]:
     """The files that a judge leaves. Raises RuntimeError where it left none."""
     met = await _met(backend, serving, judging)
     if met.files is None:
@@ -60,7 +62,7 @@ async def seated(backend: DockerBackend, serving: str, judging: str) -> Mapping[
     return met.files
 
 
-async def _met(backend: DockerBackend, serving: str, judging: str) -> Met:
+async def _met(backend: Backend, serving: str, judging: str) -> Met:
     door = Door(backend, Job(command=("true",)), Tariff(lambda _: 0.0, 120.0, 100.0))
     candidate = together(bundle_of(Tree.of({"serve.py": serving})), bundle_of(helpers(CANDIDATE_HELPERS)))
     files = judge_files(Tree.of({"judge.py": judging}), Tree(), helpers(JUDGE_HELPERS))
@@ -71,7 +73,11 @@ async def _met(backend: DockerBackend, serving: str, judging: str) -> Met:
 
 
 async def measure() -> list[Figure]:
-    backend = await DockerBackend.connect(DockerConfig())
+    by_docker = await _figures("by Docker", await DockerBackend.connect(DockerConfig()), "<= 1")
+    return [*by_docker, *await _figures("without a daemon", await RuncBackend.connect(RuncConfig()), "<= 0.4")]
+
+
+async def _figures(way: str, backend: DockerBackend | RuncBackend, small: str) -> list[Figure]:
     try:
         met = await _met(backend, CANDIDATE, JUDGE)
     finally:
@@ -83,11 +89,11 @@ async def measure() -> list[Figure]:
     elapsed = {name: statistics.median(row[1] for row in values) for name, values in rows.items()}
     size = MEGABYTES * 1.048576
     return [
-        Figure("relay: a small call, as its judge waits for it", waited["small"] * 1e3, "ms", "<= 1"),
-        Figure("relay: the same by the orchestrator's clock", elapsed["small"] * 1e3, "ms"),
-        Figure("relay: jitter of empty calls", met.jitter_s * 1e3, "ms"),
-        Figure(f"relay: {MEGABYTES} MiB, orchestrator to candidate", size / elapsed["there"], "MB/s", ">= 200"),
-        Figure(f"relay: {MEGABYTES} MiB, candidate to orchestrator", size / elapsed["back"], "MB/s", ">= 200"),
-        Figure(f"relay: {MEGABYTES} MiB, judge to candidate, as the judge waits", size / waited["there"], "MB/s"),
-        Figure(f"relay: {MEGABYTES} MiB, candidate to judge, as the judge waits", size / waited["back"], "MB/s"),
+        Figure(f"relay {way}: a small call, as its judge waits for it", waited["small"] * 1e3, "ms", small),
+        Figure(f"relay {way}: the same by the orchestrator's clock", elapsed["small"] * 1e3, "ms"),
+        Figure(f"relay {way}: jitter of empty calls", met.jitter_s * 1e3, "ms"),
+        Figure(f"relay {way}: {MEGABYTES} MiB, orchestrator to candidate", size / elapsed["there"], "MB/s", ">= 200"),
+        Figure(f"relay {way}: {MEGABYTES} MiB, candidate to orchestrator", size / elapsed["back"], "MB/s", ">= 200"),
+        Figure(f"relay {way}: {MEGABYTES} MiB, judge to candidate, as the judge waits", size / waited["there"], "MB/s"),
+        Figure(f"relay {way}: {MEGABYTES} MiB, candidate to judge, as the judge waits", size / waited["back"], "MB/s"),
     ]

@@ -9,13 +9,15 @@ import random
 import statistics
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from benchmarks.figure import Figure
 from benchmarks.relay import seated
 from orchestrator.judge.guest.blastdoor_values import Writer, decode, encode
-from sandbox import DockerConfig
+from sandbox import DockerConfig, RuncConfig
 from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.runc.backend import RuncBackend
 
 FLOATS = 10**6
 TURNS, ROUNDS = 25, 100
@@ -73,12 +75,25 @@ with relay() as candidate:
 
 
 async def measure() -> list[Figure]:
-    backend = await DockerBackend.connect(DockerConfig())
+    docker = await _crossed(await DockerBackend.connect(DockerConfig()))
+    without_daemon = await _crossed(await RuncBackend.connect(RuncConfig()))
+    return [
+        *_packing(),
+        *_speed_ups(docker),
+        *_arrays("by Docker", docker),
+        *_arrays("without a daemon", without_daemon),
+    ]
+
+
+async def _crossed(backend: DockerBackend | RuncBackend) -> Any:
     try:
         files = await seated(backend, CANDIDATE, JUDGE)
     finally:
         await backend.close()
-    rows = json.loads(files["traces/figures.json"])
+    return json.loads(files["traces/figures.json"])
+
+
+def _speed_ups(rows: Any) -> list[Figure]:
     # Of each the quickest: others on the machine only ever make it slower.
     least = [min(column) for column in zip(*rows["work"], strict=True)]
     native, slow, fast = least[:2], least[2:5], least[5:8]
@@ -89,19 +104,20 @@ async def measure() -> list[Figure]:
     }
     fast_s = native[1]
     return [
-        *_packing(),
-        Figure(
-            f"values: {MEGABYTES} MiB array, judge to candidate, as the judge waits",
-            _rate([streamed for streamed, _ in rows["array"]]),
-            "MB/s",
-            ">= 200",
-        ),
-        Figure("values: the same, stored whole before it is handed on", _rate([it for _, it in rows["array"]]), "MB/s"),
         Figure("values: native time of the fast candidate", fast_s * 1e3, "ms", ">= 5"),
         Figure("values: native speed-up", gain["native"], "times"),
         Figure("values: speed-up by the door, of the native one", gain["with"] / gain["native"], ""),
         Figure("values: the same without packing", gain["without"] / gain["native"], "", ">= 0.85"),
         Figure("values: the same without packing, at most", gain["without"] / gain["native"], "", "<= 1.15"),
+    ]
+
+
+def _arrays(way: str, rows: Any) -> list[Figure]:
+    streamed, stored = zip(*rows["array"], strict=True)
+    name = f"values: {MEGABYTES} MiB array {way}, judge to candidate, as the judge waits"
+    return [
+        Figure(name, _rate(streamed), "MB/s", ">= 200"),
+        Figure("values: the same, stored whole before it is handed on", _rate(stored), "MB/s"),
     ]
 
 
@@ -127,5 +143,5 @@ def _least(act: Callable[[], object]) -> float:
     return min(found)
 
 
-def _rate(seconds: list[float]) -> float:
+def _rate(seconds: Sequence[float]) -> float:
     return MEGABYTES * 1.048576 / statistics.median(seconds)

@@ -31,6 +31,8 @@ class RuncLink:
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
         self._grip: int | None = None
+        self._watched: set[int] = set()
+        self._woken: asyncio.Future[None] | None = None
         self._arrivals = Arrivals(self._out)
         self.arrived: float | None = None
         self._closed = False
@@ -44,7 +46,7 @@ class RuncLink:
             try:
                 view = view[os.write(self._stdin, view) :]
             except BlockingIOError:
-                await self._ready(self._stdin, writing=True)
+                await self._writable()
             except BrokenPipeError:
                 return  # the chamber has ended; the receiving side learns it and says how
             except OSError as error:
@@ -59,15 +61,16 @@ class RuncLink:
                     continue
                 if not count:
                     del self._open[descriptor]
+                    self._unwatch(descriptor)
                     continue
                 self.arrived = self._arrivals.took(count) if stream is Stream.STDOUT else None
                 # The other one goes first next time: neither may keep the other waiting.
                 self._open[descriptor] = self._open.pop(descriptor)
                 return [(stream, self._view[:count])]
             if self._open:
-                await self._ready(*self._open)
+                await self._readable(*self._open)
         if self._grip is not None and not self._closed:
-            await self._ready(self._grip)
+            await self._readable(self._grip)
         return []
 
     def close(self) -> None:
@@ -81,21 +84,33 @@ class RuncLink:
             self._loop.remove_writer(descriptor)
             os.close(descriptor)
 
-    async def _ready(self, *descriptors: int, writing: bool = False) -> None:
-        woken = self._loop.create_future()
-
-        def wake() -> None:
-            if not woken.done():
-                woken.set_result(None)
-
-        add, remove = self._loop.add_reader, self._loop.remove_reader
-        if writing:
-            add, remove = self._loop.add_writer, self._loop.remove_writer
+    async def _readable(self, *descriptors: int) -> None:
+        """They stay watched afterwards: to begin and to end that costs as much as the rest of a small frame."""
+        self._woken = self._loop.create_future()
         for descriptor in descriptors:
-            add(descriptor, wake)
+            if descriptor not in self._watched:
+                self._loop.add_reader(descriptor, self._came, descriptor)
+                self._watched.add(descriptor)
         try:
-            await woken
+            await self._woken
+        finally:
+            self._woken = None
+
+    def _came(self, descriptor: int) -> None:
+        if self._woken is None:
+            self._unwatch(descriptor)  # nobody takes it now, and we would be told again and again
+        elif not self._woken.done():
+            self._woken.set_result(None)
+
+    def _unwatch(self, descriptor: int) -> None:
+        self._loop.remove_reader(descriptor)
+        self._watched.discard(descriptor)
+
+    async def _writable(self) -> None:
+        room = asyncio.Event()
+        self._loop.add_writer(self._stdin, room.set)
+        try:
+            await room.wait()
         finally:
             if not self._closed:
-                for descriptor in descriptors:
-                    remove(descriptor)
+                self._loop.remove_writer(self._stdin)

@@ -19,6 +19,7 @@ from sandbox.errors import Refused, Unavailable
 from sandbox.job import Input, Limits
 from sandbox.posture import FULL, Posture
 from sandbox.wire.demux import Stream
+from tests.lag import watched_turns
 
 UID = 1_600_000
 PLACE = Place(Path("/images/x"), "/blastdoor-o/c")
@@ -227,6 +228,30 @@ async def test_link() -> None:
     await link.send(b"nobody reads this")
     link.close()
     link.close()
+
+
+async def test_link_keeps_no_loop_busy() -> None:
+    """Neither what nobody takes yet, nor a stream that has ended beside one that is waited for."""
+    link = RuncLink()
+    theirs = link.theirs
+    waiting = asyncio.ensure_future(link.receive())
+    await asyncio.sleep(0.01)
+    os.write(theirs.stdout, b"first")
+    assert [bytes(piece) for _, piece in await waiting] == [b"first"]
+    os.write(theirs.stdout, b"untaken")
+    with watched_turns() as untaken:
+        await asyncio.sleep(0.1)
+    assert [bytes(piece) for _, piece in await link.receive()] == [b"untaken"]
+    os.close(theirs.stderr)
+    waiting = asyncio.ensure_future(link.receive())
+    with watched_turns() as ended:
+        await asyncio.sleep(0.1)
+    os.write(theirs.stdout, b"last")
+    assert [bytes(piece) for _, piece in await waiting] == [b"last"]
+    assert max(untaken.count, ended.count) < 20
+    link.close()
+    os.close(theirs.stdin)
+    os.close(theirs.stdout)
 
 
 async def test_link_sends_more_than_a_pipe_holds() -> None:
