@@ -39,7 +39,9 @@ def test_candidates_that_are_gone(stage: Stage) -> None:
     """One who looks is told, and leaves no repository of nothing in their place."""
     stage.write()
     (stage.campaign / "candidates.git").rename(stage.folder / "elsewhere")
-    assert "candidates.git is not there; bring it back beside the ledger" in stage.refused("diff", "1.1", "--from", "1.2")
+    assert "candidates.git is not there; bring it back beside the ledger" in stage.refused(
+        "diff", "1.1", "--from", "1.2"
+    )
     assert not (stage.campaign / "candidates.git").exists()
 
 
