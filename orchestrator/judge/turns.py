@@ -32,6 +32,7 @@ class Turn:
 
     def __init__(self, channel: Channel, wall_s: float, *, is_timed: bool = False) -> None:
         self._channel = channel
+        self._forwarding = channel if isinstance(channel, Forwarding) else None
         self._is_timed = is_timed
         self.left_s = wall_s
 
@@ -43,11 +44,11 @@ class Turn:
 
     async def ask_ahead(self, payload: bytes) -> Reply | Incoming:
         """As `ask`; what is to be handed on may be still on its way."""
-        if not isinstance(self._channel, Forwarding):
+        if self._forwarding is None:
             return await self.ask(payload)
         started = time.monotonic()
         async with deadline(self.left_s):
-            reply = await self._channel.call_ahead(payload, self.left_s + _LATER_S, STREAMED)
+            reply = await self._forwarding.call_ahead(payload, self.left_s + _LATER_S, STREAMED)
         if isinstance(reply, Reply):
             return self._taken(reply)
         self.left_s -= time.monotonic() - started
@@ -55,7 +56,7 @@ class Turn:
 
     async def forward(self, payload: Incoming, sender_s: float) -> Reply:
         """As `ask`, with what is still on its way; the sender may be waited for so long."""
-        channel = cast("Forwarding", self._channel)  # see can_forward
+        channel = cast("Forwarding", self._forwarding)  # see can_forward
         limit = self.left_s + sender_s
         async with deadline(limit):
             reply = await channel.forward(payload, limit + _LATER_S)
@@ -63,7 +64,7 @@ class Turn:
 
     @property
     def can_forward(self) -> bool:
-        return isinstance(self._channel, Forwarding)
+        return self._forwarding is not None
 
     def _taken(self, reply: Reply) -> Reply:
         if self._is_timed and reply.silent_s:

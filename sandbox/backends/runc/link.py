@@ -14,6 +14,7 @@ from sandbox.errors import Unavailable
 from sandbox.wire.demux import Stream
 
 RECEIVE_BYTES = 262_144
+Piece = tuple[Stream, memoryview]
 
 
 class RuncLink:
@@ -33,6 +34,7 @@ class RuncLink:
         self._grip: int | None = None
         self._watched: set[int] = set()
         self._woken: asyncio.Future[None] | None = None
+        self._piece: Piece | None = None
         self._arrivals = Arrivals(self._out)
         self.arrived: float | None = None
         self._closed = False
@@ -53,25 +55,34 @@ class RuncLink:
                 raise Unavailable(f"the chamber's pipe broke: {error.strerror}") from error
 
     async def receive(self) -> Iterable[tuple[Stream, memoryview]]:
-        while self._open and not self._closed:
-            for descriptor, stream in list(self._open.items()):
-                try:
-                    count = os.readv(descriptor, [self._view])
-                except BlockingIOError:
-                    continue
-                if not count:
-                    del self._open[descriptor]
-                    self._unwatch(descriptor)
-                    continue
-                self.arrived = self._arrivals.took(count) if stream is Stream.STDOUT else None
-                # The other one goes first next time: neither may keep the other waiting.
-                self._open[descriptor] = self._open.pop(descriptor)
-                return [(stream, self._view[:count])]
-            if self._open:
-                await self._readable(*self._open)
+        while not self._closed:
+            if piece := self._piece or self._read_any():
+                self._piece = None
+                return [piece]
+            if not self._open:
+                break
+            await self._readable(*self._open)
         if self._grip is not None and not self._closed:
             await self._readable(self._grip)
         return []
+
+    def _read_any(self) -> Piece | None:
+        return next((piece for descriptor in list(self._open) if (piece := self._read(descriptor))), None)
+
+    def _read(self, descriptor: int) -> Piece | None:
+        """What is there now; the end of a stream is remembered."""
+        try:
+            count = os.readv(descriptor, [self._view])
+        except BlockingIOError:
+            return None
+        # The other one goes first next time: neither may keep the other waiting.
+        stream = self._open.pop(descriptor)
+        if not count:
+            self._unwatch(descriptor)
+            return None
+        self._open[descriptor] = stream
+        self.arrived = self._arrivals.took(count) if stream is Stream.STDOUT else None
+        return stream, self._view[:count]
 
     def close(self) -> None:
         if self._closed:
@@ -97,10 +108,15 @@ class RuncLink:
             self._woken = None
 
     def _came(self, descriptor: int) -> None:
-        if self._woken is None:
-            self._unwatch(descriptor)  # nobody takes it now, and we would be told again and again
-        elif not self._woken.done():
+        """Taken at once, for the one who waits: until it is, we are told again in every turn of the loop."""
+        if self._woken is None or self._woken.done():
+            self._unwatch(descriptor)
+            return
+        try:
+            self._piece = self._read(descriptor) if descriptor in self._open else None
             self._woken.set_result(None)
+        except OSError as error:
+            self._woken.set_exception(error)
 
     def _unwatch(self, descriptor: int) -> None:
         self._loop.remove_reader(descriptor)
