@@ -254,6 +254,22 @@ async def test_link_keeps_no_loop_busy() -> None:
     os.close(theirs.stdout)
 
 
+async def test_link_loses_nothing_with_its_reader() -> None:
+    """What came for one that was cancelled is there for the next."""
+    link = RuncLink()
+    waiting = asyncio.ensure_future(link.receive())
+    await asyncio.sleep(0.01)
+    os.write(link.theirs.stdout, b"kept")
+    while link._piece is None:
+        await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert [bytes(piece) for _, piece in await link.receive()] == [b"kept"]
+    link.theirs.close()
+    link.close()
+
+
 async def test_link_sends_more_than_a_pipe_holds() -> None:
     link = RuncLink()
     data = os.urandom(1 << 20)
