@@ -79,6 +79,15 @@ class Told:
         """Natively it does not get the same score twice either."""
         return self.again is not None and self.native is not None and self.again.score != self.native.score
 
+    @property
+    def compared(self) -> str:
+        if self.equal:
+            return "equal"
+        if self.by_chance:
+            return "by chance or clock"
+        scores = [it.score for it in (self.judged, self.native) if it]
+        return "DIFFERENT" if any(it is not None for it in scores) else "no score either way"
+
 
 async def measure(
     folder: Path | None, system: str, only: str = "*", placed: Mapping[str, Path] | None = None
@@ -100,12 +109,17 @@ async def measure(
         Figure("importing: imported", sum(it.imported for it in rows), ""),
         Figure("importing: judged through the door", len(judged), ""),
         Figure("importing: native scores that neither chance nor the clock is in", len(steady), ""),
-        Figure("importing: of these, equal in all digits", len(same) / max(1, len(steady)), "", ">= 1"),
-        *(
-            [Figure("importing: from the command to the first verdict, median", times[len(times) // 2], "s")]
-            * bool(times)
-        ),
-        *([Figure("importing: the same, at most", times[-1], "s")] * bool(times)),
+        *([Figure("importing: of these, equal in all digits", len(same) / len(steady), "", ">= 1")] if steady else []),
+        *_first_verdicts(times),
+    ]
+
+
+def _first_verdicts(times: list[float]) -> list[Figure]:
+    if not times:
+        return []
+    return [
+        Figure("importing: from the command to the first verdict, median", times[len(times) // 2], "s"),
+        Figure("importing: the same, at most", times[-1], "s"),
     ]
 
 
@@ -135,9 +149,8 @@ async def _tried(source: Path, system: str, name: str, placed: Mapping[str, Path
         row.native = await _ran(_native(Path(place, "task"), Path(place, "native")))
         if row.judged.score is not None and not row.equal and row.native.score is not None:
             row.again = await _ran(Path(place, "native"))
-    told = "equal" if row.equal else ("by chance or clock" if row.by_chance else "DIFFERENT")
     again = f"; once more: {_said(row.again)}" if row.again else ""
-    _say(name, f"natively: {_said(row.native)}{again}; {told}")
+    _say(name, f"natively: {_said(row.native)}{again}; {row.compared}")
     return row
 
 

@@ -20,6 +20,9 @@ _PIP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?((==|>=|<=|
 _SEPARATOR = re.compile(r"&&|\|\|?|;|\n|(?<![<>])&(?!>)")
 # Options of installers that take the next word with them.
 _WITH_VALUE = {"-t", "-i", "--index-url", "--extra-index-url", "--python", "-p", "-c", "-r", "--target", "--prefix"}
+# The image that has nothing but the installer uv; what uv installs is read from the lines that start it.
+_UV_IMAGE = re.compile(r"--from=((ghcr\.io/)?astral-sh|(docker\.io/)?astral)/uv([:@][A-Za-z0-9._:@-]+)?")
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _TIDYING = ("rm", "mkdir", "true", "echo", "export", "set", "chmod")
 _IGNORED = {"LABEL", "MAINTAINER", "CMD", "EXPOSE", "STOPSIGNAL", "SHELL", "ARG"}
 
@@ -58,7 +61,7 @@ def read_dockerfile(source: Source, name: str) -> Recipe:
         elif word in ("COPY", "ADD"):
             _copy(recipe, source, context, rest, where)
         elif word == "ENV":
-            recipe.env.update(_variables(rest))
+            _set(recipe, rest, name)
         elif word == "RUN":
             _run(recipe, rest)
         elif word not in _IGNORED:
@@ -136,6 +139,9 @@ def _run(recipe: Recipe, line: str) -> None:
 def _copy(recipe: Recipe, source: Source, context: str, line: str, where: object) -> None:
     """Raises TaskError for what comes from elsewhere."""
     words = [it for it in _words(line) if not it.startswith(("--chown", "--chmod", "--link"))]
+    if words and _UV_IMAGE.fullmatch(words[0]):
+        recipe.left_out.append(f"COPY {shown(line, 80)}: what uv installs is in the image")
+        return
     strange = next((it for it in words if it.startswith("--") or "://" in it or "<<" in it), None)
     if strange or len(words) < 2:
         raise TaskError(
@@ -174,6 +180,17 @@ def _words(line: str) -> list[str]:
             return []
         return [str(it) for it in found] if isinstance(found, list) else []
     return line.split()
+
+
+def _set(recipe: Recipe, line: str, name: str) -> None:
+    """A value that is made of what the base image sets is left out: another image has a PATH of its own."""
+    before = dict(recipe.env)  # a line sees the variables of the lines before it
+    for variable, value in _variables(line).items():
+        unknown = [it for it in map("".join, _VARIABLE.findall(value)) if it not in before]
+        if unknown:
+            recipe.left_out.append(f"ENV {variable} of {name}: it names {shown(unknown[0], 40)} of the base image")
+        else:
+            recipe.env[variable] = _VARIABLE.sub(lambda it: before[it[1] or it[2]], value)
 
 
 def _variables(line: str) -> dict[str, str]:

@@ -24,6 +24,7 @@ from orchestrator.task import TaskError
 _METRIC = "reward"
 _PATH = re.compile(r"/([A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*)?")
 _DOCKERFILE = "environment/Dockerfile"
+_TESTS_DOCKERFILE = "tests/Dockerfile"  # where they have a container of their own
 _SHARED_PARENTS = ("home", "opt", "srv", "mnt", "var")
 # Where chambers have something of their own, whatever the image has.
 _EMPTY = ("/tmp/", "/work/", "/inputs/", "/dev/", "/proc/", "/sys/")  # noqa: S108  of an image, not of this machine
@@ -163,18 +164,22 @@ class _Task:
 
 def read(request: ImportRequest) -> Imported:
     source = Source.of(request.source)
-    for name in ("task.toml", "instruction.md", SCRIPT, _DOCKERFILE):
-        if name not in source.names:
-            raise TaskError(f"{source.folder}: has no {name}; name the folder of one task of Harbor")
+    _need(source, "task.toml")
     if request.placed:
         raise TaskError(f"{source.folder}: a task of Harbor has its files beside it; leave --place out")
     config = _config(source)
     _refuse_what_cannot_run(source, config)
+    _need(source, "instruction.md", SCRIPT, _DOCKERFILE)
     recipe = read_dockerfile(source, _DOCKERFILE)
     workdir = section(config, "environment").get("workdir")
     recipe.workdir = normpath(workdir) if isinstance(workdir, str) and workdir.startswith("/") else recipe.workdir
     root = _root(recipe.workdir, source)
     tests = read_tests(source, root, _variables(recipe, config))
+    if _TESTS_DOCKERFILE in source.names:
+        own = read_dockerfile(source, _TESTS_DOCKERFILE)
+        tests.apt += own.apt
+        tests.pip += own.pip
+        recipe.left_out += [it for it in own.left_out if it not in recipe.left_out]
     if tests.outside:
         raise TaskError(
             f"{source.folder}: {tests.outside}, and what a candidate can write is {root} alone: a chamber's own files"
@@ -182,6 +187,12 @@ def read(request: ImportRequest) -> Imported:
         )
     script = "solve.sh" if f"{root}/solve.sh" not in recipe.files else "blastdoor_solve.sh"
     return _imported(_Task(request, source, config, recipe, tests, root, script))
+
+
+def _need(source: Source, *names: str) -> None:
+    """Raises TaskError for a file that is not there."""
+    if missing := next((name for name in names if name not in source.names), None):
+        raise TaskError(f"{source.folder}: has no {missing}; name the folder of one task of Harbor")
 
 
 def _imported(it: _Task) -> Imported:

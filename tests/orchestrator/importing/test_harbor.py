@@ -204,10 +204,12 @@ def test_tests_that_only_look(tmp_path: Path, changed: dict[str, str | None]) ->
         ("is not TOML", {"task.toml": "a = [\n"}),
         ("several containers", {"environment/docker-compose.yaml": "services: {}\n"}),
         ("several steps", {"task.toml": TASK + "\n[[steps]]\nname = 'one'\n"}),
+        ("several steps", {"task.toml": TASK + "\n[[steps]]\nname = 'one'\n", "instruction.md": None}),
         ("is for Windows", {"task.toml": TASK + 'os = "windows"\n'}),
         ("needs servers", {"task.toml": TASK + "mcp_servers = [{name = 'x'}]\n"}),
         ("more than one stage", {"environment/Dockerfile": DOCKERFILE + "FROM scratch\n"}),
         ("copies --from=build", {"environment/Dockerfile": DOCKERFILE + "COPY --from=build /a /app/a\n"}),
+        ("copies --from=x.org", {"environment/Dockerfile": DOCKERFILE + "COPY --from=x.org/astral-sh/uv /uv /bin/\n"}),
         ("copies https://", {"environment/Dockerfile": DOCKERFILE + "ADD https://x.org/a.tar /app/\n"}),
         ("which is not there", {"environment/Dockerfile": DOCKERFILE + "COPY missing /app/\n"}),
         ("copy it beneath /app", {"environment/Dockerfile": DOCKERFILE + "COPY data /tmp/data\n"}),
@@ -234,6 +236,42 @@ def test_lines_of_a_stranger_are_not_run_while_baking(tmp_path: Path) -> None:
     task = task_of(tmp_path, found)
     assert not any("make" in line or "configure" in line for line in task.image.run)
     assert any("RUN make all: write it as image.run" in line for line in found.left_out)
+
+
+@pytest.mark.parametrize("image", ["ghcr.io/astral-sh/uv:0.8.15", "astral/uv", "ghcr.io/astral-sh/uv@sha256:0a1b"])
+def test_an_installer_from_its_own_image(tmp_path: Path, image: str) -> None:
+    """The installer is left out and told; what it installs is in the image."""
+    lines = f"COPY --from={image} /uv /uvx /bin/\nRUN uv pip install --system xlrd==2.0.1\n"
+    found = imported(tmp_path, {"environment/Dockerfile": DOCKERFILE + lines})
+    assert "xlrd==2.0.1" in task_of(tmp_path, found).image.pip
+    assert [line for line in found.left_out if "COPY --from=" in line and "what uv installs" in line]
+
+
+def test_variables_are_made_of_those_before_them(tmp_path: Path) -> None:
+    """One that is made of what the base image sets is left out: a PATH with the text $PATH in it finds no program."""
+    lines = 'ENV ROOT=/opt/venv MODE=fast\nENV PLACE="${ROOT}/lib" PATH="$ROOT/bin:$PATH"\n'
+    found = imported(tmp_path, {"environment/Dockerfile": DOCKERFILE + lines})
+    task = task_of(tmp_path, found)
+    assert task.trial.env == {"ROOT": "/opt/venv", "MODE": "fast", "PLACE": "/opt/venv/lib"}
+    assert "ENV PATH of environment/Dockerfile: it names PATH of the base image" in found.left_out
+    assert "PATH" not in found.files["judge/judge.py"].decode()
+    assert task.judge.mode == "data"
+
+
+def test_a_path_of_the_candidates_folder_still_costs_the_tier(tmp_path: Path) -> None:
+    lines = "ENV HERE=/app\nENV PATH=$HERE/bin:/usr/bin\n"
+    found = imported(tmp_path, {"environment/Dockerfile": DOCKERFILE + lines})
+    assert "the tests get PATH" in found.findings[0]
+    assert task_of(tmp_path, found).judge.mode == "shared"
+
+
+def test_tests_with_a_container_of_their_own(tmp_path: Path) -> None:
+    """What their Dockerfile installs is in the judge's image, and not in the candidate's."""
+    lines = "FROM python:3.13-slim\nRUN apt-get install -y jq && pip install pytest==8.4.1\nCOPY . /tests/\n"
+    found = imported(tmp_path, {"tests/Dockerfile": lines, "tests/test.sh": "pytest /tests/test_outputs.py\n"})
+    task = task_of(tmp_path, found)
+    assert (task.judge.image.apt, task.judge.image.pip) == (("jq",), ("pytest==8.4.1",))
+    assert (task.image.apt, task.image.pip) == (("bc",), ("numpy==2.2.6", "pandas"))
 
 
 def test_files_beside_the_working_folder_are_inputs(tmp_path: Path) -> None:
