@@ -5,6 +5,8 @@ chamber's streams. While it works it is in a lobby, a group of its own, so that 
 that is still making it as well.
 """
 
+import fcntl
+import functools
 import json
 import os
 import re
@@ -30,17 +32,28 @@ _ASK_S = 30.0
 # A runtime lives for some milliseconds: to collect its garbage, or to spread over all processors, is lost work.
 _ENVIRONMENT = child_environment(PATH=SEARCH_PATH, GOGC="off", GOMAXPROCS="1")
 _LET_IN = 'echo $$ >"$0" && exec "$@"'
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
+    """`copy` is a descriptor of its program that nobody can write to, where this machine runs such a one.
+
+    runc lets no chamber near its own file: before each it copies or mounts itself, unless it is such a copy already.
+    """
+
     name: str
     program: str
     version: str
+    copy: int | None = None
 
     @property
     def is_gvisor(self) -> bool:
         return self.name.startswith("runsc")
+
+    @property
+    def _started_as(self) -> str:
+        return self.program if self.copy is None else _path_of(self.copy)
 
     def start(self, name: str, folder: Path, lobby: Path, streams: "Streams", within_s: float) -> int:
         """The number of a chamber's first process, which waits for its bundle. Raises Unavailable when none came.
@@ -48,7 +61,7 @@ class Runtime:
         `folder` is the chamber's own: its specification is there, and what the runtime writes down.
         """
         log, pid_file = folder / "log", folder / "pid"
-        command = [self.program, "--root", str(folder / "state"), "--log", str(log), "--log-format", "json"]
+        command = [self._started_as, "--root", str(folder / "state"), "--log", str(log), "--log-format", "json"]
         if self.is_gvisor:
             command.append("--network=none")  # it has no network of its own, and wants to be told so
         command += ["run", "--detach", "--bundle", str(folder), "--pid-file", str(pid_file), name]
@@ -116,7 +129,30 @@ def find_runtime(name: str, search: str = SEARCH_PATH) -> Runtime:
     if is_too_old(name, version):
         least = ".".join(map(str, OLDEST_RUNC)) if name == "runc" else str(OLDEST_RUNSC)
         raise Refused(f"{program} is {version}, and {least} is the oldest that we drive; install a newer one")
-    return Runtime(name, program, version)
+    copy = _copy_of(program, Path(program).stat().st_mtime_ns) if name == "runc" else None
+    return Runtime(name, program, version, copy)
+
+
+@functools.cache
+def _copy_of(program: str, _changed_at: int) -> int | None:
+    """One for each version of it, for as long as we live. None where the kernel, or its owner, lets nobody run one."""
+    try:
+        copy = os.memfd_create("runtime", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    except OSError:
+        return None
+    with Path(program).open("rb") as file, os.fdopen(copy, "wb", closefd=False) as written:
+        shutil.copyfileobj(file, written)
+    fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _SEALS)
+    try:
+        subprocess.run([_path_of(copy), "--version"], env=_ENVIRONMENT, capture_output=True, timeout=_ASK_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        os.close(copy)
+        return None
+    return copy
+
+
+def _path_of(descriptor: int) -> str:
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def is_too_old(name: str, version: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.backends.runc import cgroups, trees
+from sandbox.backends.runc import cgroups, runtime, trees
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.runtime import find_runtime, is_too_old
@@ -85,6 +85,23 @@ def test_too_old(name: str, version: str, old: bool) -> None:
 def test_no_runtime(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="apt-get install runc"):
         find_runtime("runc", search=str(tmp_path))
+
+
+def test_copy_of_a_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can write to it; one that is replaced meanwhile is copied anew; where none can be run there is none."""
+    program = tmp_path / "runc"
+    program.write_text("#!/bin/sh\necho runc version 1.1.9\n")
+    program.chmod(0o755)
+    first = find_runtime("runc", search=str(tmp_path))
+    assert first.copy is not None
+    with pytest.raises(PermissionError):
+        os.write(first.copy, b"x")
+    assert find_runtime("runc", search=str(tmp_path)).copy == first.copy
+    os.utime(program, (1, 1))
+    assert find_runtime("runc", search=str(tmp_path)).copy not in (None, first.copy)
+    os.utime(program, (2, 2))
+    monkeypatch.setattr(runtime, "_path_of", lambda _: "/dev/null")
+    assert find_runtime("runc", search=str(tmp_path)).copy is None
 
 
 def test_old_runtime(tmp_path: Path) -> None:
