@@ -118,14 +118,32 @@ class AuditRecord(_Strict):
     @property
     def is_good(self) -> bool:
         open_ = [it for it in self.untried if it.adversary not in self.asked.accept]
-        return not self.why and not self.deaf and self.tried > 0 and not open_ and all(it.accepted for it in self.holes)
+        tried = not self.why and self.tried > 0 and not open_
+        failed = any(row.sign == "fail" for row in self.rows)
+        return tried and not failed and not self.deaf and all(it.accepted for it in self.holes)
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong with the baseline, whoever the judge holds against."""
+        return [row.text for row in self.rows if (row.section, row.sign) == ("wiring", "fail")]
 
     @property
     def score(self) -> str:
         if not self.tried:
             return f"nothing could be tried{f': {self.why}' if self.why else ''}"
         more = f", {len(self.untried)} could not be tried" if self.untried else ""
-        return f"held against {self.held} of {self.tried}{more}"
+        return f"held against {self.held} of {self.tried}{more}{', but the baseline is at fault' * bool(self.faults)}"
+
+    @property
+    def conclusion(self) -> str:
+        """The last line of `audit`: it is that the judge holds exactly where the audit is good."""
+        if not self.tried:
+            return f"not tried: {self.why or 'no adversary that was asked for has anything to do here'}"
+        if self.good:
+            return f"the judge holds: {self.score}"
+        if self.deaf or not all(it.accepted for it in self.holes):
+            return f"the judge can be cheated: {self.score}"
+        return f"{'not ready' if self.faults else 'not all could be tried'}: {self.score}"
 
     def other_parts(self, digests: Mapping[str, str]) -> list[str]:
         """Which parts of the task it is not about, in words."""

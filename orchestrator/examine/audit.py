@@ -101,14 +101,18 @@ async def audit(
     done = await _with_noise(parts, done, findings)
     seen = await face(parts, done, findings, width, quick=quick, only=only)
     if not seen.tried:
-        findings.add(Section.CHEATS, Sign.WARN, "none of these adversaries has anything to do here")
+        findings.add(
+            Section.CHEATS,
+            Sign.FAIL,
+            "none of these adversaries has anything to do here",
+            facts={"untried": list(only)},
+        )
         return AuditReport(baseline=baseline)
     untried = {it.row.name: it.why_untried or "" for it in seen.untried}
     if not any(it.ran for it in seen.faced):
         text = f"not tried: they do not run here ({seen.tried[0].code})"
-        findings.add(
-            Section.CHEATS, Sign.FAIL, text, "cheats that are called are Python programs; give the image python3"
-        )
+        advice = "cheats that are called are Python programs; give the image python3"
+        findings.add(Section.CHEATS, Sign.FAIL, text, advice, facts={"untried": list(untried)})
         return AuditReport(baseline=baseline, why=text)
     found = [_found(parts, it, gain, done[0].tape, accept) for it in seen.faced for gain in it.gains]
     _tell(parts, seen, found, done, findings)
@@ -128,9 +132,9 @@ async def audit(
     findings.add(Section.CHEATS, sign, f"the judge held against {report.held} of {report.tried} adversaries")
     if untried:
         text = f"{len(untried)} could not be tried in every way, and count neither way: {'; '.join(untried)}"
-        findings.add(
-            Section.CHEATS, Sign.NOTE, text, "give the candidate's limits more room, or name them with --accept"
-        )
+        sign = Sign.NOTE if set(untried) <= set(accept) else Sign.FAIL
+        advice = "give the candidate's limits more room, or name them with --accept"
+        findings.add(Section.CHEATS, sign, text, advice, facts={"untried": list(untried)})
     return report
 
 

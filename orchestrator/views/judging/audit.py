@@ -76,8 +76,8 @@ def command(
     more than noise, or gets its score for nothing, shows a hole; what to change in the judge is said. The score is kept
     beside the task, where its campaigns tell it.
 
-    Exit code 0 when the judge held, 1 when something gained or could not be tried, 2 when the task cannot be read, 3
-    when the engine fails.
+    Exit code 0 when no row failed, 1 when something gained, could not be tried, or is wrong with the baseline, 2 when
+    the task cannot be read, 3 when the engine fails.
     """
     if listed:
         for row in ADVERSARIES:
@@ -145,17 +145,10 @@ def _write(folder: Path, told: AuditRecord, text: str) -> None:
 
 
 def _conclude(view: RowsView, task: Path, told: AuditRecord, out: Path | None) -> None:
-    if not told.tried:
-        view.say(f"\nnot tried: {told.why or 'no adversary that was asked for has anything to do here'}", "bold red")
-        return
     holes = [it for it in told.holes if not it.accepted]
     for it in holes[:3]:
         made = f"blastdoor gate {task} --diff {out / it.file} --must-improve" if out and it.file else ""
         view.say(f"again: {made or f'blastdoor audit {task} --only {it.adversary!r}'}", "dim")
     if not out and any(it.file for it in holes):
         view.say("with --out DIR, each hole comes as a change that `blastdoor gate` can judge", "dim")
-    if told.good:
-        view.say(f"\nthe judge holds: {told.score}", "bold green")
-    else:
-        word = "the judge can be cheated" if holes or told.deaf else "not all could be tried"
-        view.say(f"\n{word}: {told.score}", "bold red")
+    view.say(f"\n{told.conclusion}", "bold green" if told.good else "bold red")

@@ -213,5 +213,4 @@ async def _examined(
         tell_audit(told, cheats)
     if told.tried:
         keep_audit(into, told, json_text(record["audit"]) + "\n")
-    # A judge that holds is not enough: its runs of the baseline may have shown what those of the check did not.
-    return told.good and cheats.good
+    return told.good

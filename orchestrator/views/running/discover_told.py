@@ -30,20 +30,12 @@ def tell_check(findings: Findings) -> None:
 def tell_audit(told: AuditRecord, findings: Findings) -> None:
     for row in findings.rows:
         if row.sign in (Sign.WARN, Sign.FAIL):
-            failed = "a hole" if row.section is Section.CHEATS else "not ready"
+            hole = row.section is Section.CHEATS and "untried" not in row.facts
+            failed = "a hole" if hole else "not ready"
             click.echo(f"  {failed if row.sign is Sign.FAIL else row.sign.value}: {shown(row.text, 400)}")
             if row.advice:
                 click.echo(f"      {shown(row.advice, 400)}")
-    if not told.tried:
-        click.echo(f"audit: not tried: {shown(told.why or 'no adversary has anything to do here', 400)}")
-    elif told.good:
-        click.echo(f"audit: the judge holds: {told.score}")
-    else:
-        holes = [it for it in told.holes if not it.accepted]
-        word = (
-            "this judge can be cheated; read what wins, or mend it" if holes or told.deaf else "not all could be tried"
-        )
-        click.echo(f"audit: {word}: {told.score}")
+    click.echo(f"audit: {shown(told.conclusion, 400)}")
 
 
 def record_found(repository: Repository, needs: Needs, found: Found) -> dict[str, Any]:

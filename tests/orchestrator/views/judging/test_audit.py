@@ -65,6 +65,21 @@ def test_a_hole(tmp_path: Path, blastdoor_audit: Audit) -> None:
     assert "judge" in told["digests"]
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_baseline_at_fault(tmp_path: Path, blastdoor_audit: Audit, as_json: bool) -> None:
+    """A row that failed is a failure, also where the judge held: exit code, last line, JSON and what is kept agree."""
+    task = write_task(tmp_path, METRIC.replace("-0.01", "-2.0"))
+    result = blastdoor_audit(str(task), "--only", "zeros", "--runs", "2", *(["--json"] * as_json))
+    assert result.return_value == Exit.NOT_GOOD, result.output
+    kept = kept_audit(task)
+    assert kept
+    assert (kept.good, kept.held, kept.tried) == (False, 1, 1)
+    assert kept.faults == ["the baseline itself is beyond the ceiling of score"]
+    if not as_json:
+        assert "✗ the baseline itself is beyond the ceiling" in result.output
+        assert result.output.endswith("\nnot ready: held against 1 of 1, but the baseline is at fault\n")
+
+
 def test_json_of_a_judge_that_holds(tmp_path: Path, blastdoor_audit: Audit) -> None:
     """One object, and nothing else on stdout."""
     task = NO_RANGE(tmp_path / "task", fixed=True)
@@ -81,6 +96,7 @@ def test_nothing_was_tried(tmp_path: Path, blastdoor_audit: Audit) -> None:
     result = blastdoor_audit(str(NO_RANGE(tmp_path / "task", fixed=True)), "--only", "learnt by heart", "--runs", "2")
     assert result.return_value == Exit.NOT_GOOD, result.output
     assert result.output.endswith("not tried: no adversary that was asked for has anything to do here\n")
+    assert "✗ none of these adversaries has anything to do here" in result.output
 
 
 def test_no_money_is_spent_untold(tmp_path: Path, blastdoor_audit: Audit) -> None:
@@ -134,6 +150,7 @@ def test_the_evidence_of_a_gate(tmp_path: Path) -> None:
     [
         ({"held": 41}, "held and the holes are not what was tried"),
         ({"good": False}, "good is not what the rest says"),
+        ({"rows": [{"section": "wiring", "sign": "fail", "text": "it is broken"}]}, "good is not what the rest says"),
         ({"version": 1}, "version: Input should be 2"),
         ({"signed": True}, "signed: Extra inputs are not permitted"),
         ({"held": "40"}, "held: Input should be a valid integer"),

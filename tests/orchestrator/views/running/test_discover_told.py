@@ -7,7 +7,7 @@ import pytest
 from orchestrator.discovery.bench import Found
 from orchestrator.discovery.needs import needs_of
 from orchestrator.discovery.targets import CommandTarget, FunctionTarget, Pool
-from orchestrator.domain.audit import Asked, AuditRecord
+from orchestrator.domain.audit import Asked, AuditRecord, AuditRow
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.views.running.discover_told import record_found, tell_audit, tell_check, tell_found
 from tests.orchestrator.discovery.repositories import UNITTEST, repository
@@ -46,12 +46,15 @@ def test_an_audit_whose_baseline_fails(capsys: pytest.CaptureFixture[str]) -> No
     findings = Findings()
     findings.add(Section.WIRING, Sign.FAIL, "nothing faster could be told from the baseline")
     findings.add(Section.CHEATS, Sign.FAIL, "“remembers” beats the baseline")
+    findings.add(Section.CHEATS, Sign.FAIL, "1 could not be tried", facts={"untried": ["slow"]})
     told = AuditRecord(
-        blastdoor="0", ended_at="", task="words", good=True, held=2, tried=2, asked=Asked(runs=3), digests={}
-    )
+        blastdoor="0", ended_at="", task="words", good=False, held=2, tried=2, asked=Asked(runs=3), digests={},
+        rows=(AuditRow(section="wiring", sign="fail", text="nothing faster could be told from the baseline"),),
+    )  # fmt: skip
     tell_audit(told, findings)
     assert capsys.readouterr().out.splitlines() == [
         "  not ready: nothing faster could be told from the baseline",
         "  a hole: “remembers” beats the baseline",
-        "audit: the judge holds: held against 2 of 2",
+        "  not ready: 1 could not be tried",
+        "audit: not ready: held against 2 of 2, but the baseline is at fault",
     ]
