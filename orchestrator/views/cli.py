@@ -64,6 +64,7 @@ def main() -> Never:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else Exit.OK)
     except click.Abort:
+        click.echo("blastdoor: interrupted", err=True)
         sys.exit(Exit.INTERRUPTED)
     except click.ClickException as error:
         where = getattr(error, "ctx", None)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,27 +68,28 @@ async def work(wanted: Wanted, minimises: str = "") -> Finished:
     # What is wrong with the task, or with what was asked for, is said before an engine is looked for.
     targets_of(wanted.settings)
     chosen = site_of_campaign(wanted.task, wanted.how, wanted.flags, wanted.settings, kept_in=wanted.folder)
-    async with (
-        open_site(wanted.settings, chosen, say) as site,
-        open_campaign(
-            wanted.task,
-            site,
-            how=wanted.how,
-            flags=wanted.flags,
-            settings=wanted.settings,
-            start=wanted.start,
-            lower_tier=wanted.lower_tier,
-            folder=wanted.folder,
-            by=wanted.by,
-        ) as opened,
-    ):
-        if minimises:
-            opened.campaign.minimise(minimises)
-        if wanted.brief:
-            return await _follow(opened, wanted)
-        _say_what_runs(opened, wanted)
-        async with notifying(opened, wanted.settings, say):
-            return await _follow(opened, wanted)
+    with _stopping_before_it_began():
+        async with (
+            open_site(wanted.settings, chosen, say) as site,
+            open_campaign(
+                wanted.task,
+                site,
+                how=wanted.how,
+                flags=wanted.flags,
+                settings=wanted.settings,
+                start=wanted.start,
+                lower_tier=wanted.lower_tier,
+                folder=wanted.folder,
+                by=wanted.by,
+            ) as opened,
+        ):
+            if minimises:
+                opened.campaign.minimise(minimises)
+            if wanted.brief:
+                return await _follow(opened, wanted)
+            _say_what_runs(opened, wanted)
+            async with notifying(opened, wanted.settings, say):
+                return await _follow(opened, wanted)
 
 
 async def _follow(opened: Opened, wanted: Wanted) -> Finished:
@@ -160,22 +161,52 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
 
 
 @contextmanager
-def _stopping(campaign: Campaign, progress: Progress, goes_on: str) -> Iterator[None]:
-    """Ctrl-C ends it cleanly; a second one at once, and then what still runs dies with us."""
-    loop = asyncio.get_running_loop()
-    asked = False
+def _stopping_before_it_began() -> Iterator[None]:
+    """The same while the engine is looked for and images are built, which may take minutes. No attempt has begun."""
+    opening, is_asked = asyncio.current_task(), False
 
     def stop() -> None:
-        nonlocal asked
-        if asked:
-            progress.close()
-            os._exit(Exit.INTERRUPTED)
-        asked = True
+        nonlocal is_asked
+        is_asked = True
+        click.echo("interrupted before anything ran (Ctrl-C again ends at once); run it again", err=True)
+        if opening:
+            opening.cancel()
+
+    with _on_signals(stop):
+        try:
+            yield
+        except asyncio.CancelledError:
+            if is_asked:
+                os._exit(Exit.INTERRUPTED)  # all is closed; a thread that waits for an engine would hold us for minutes
+            raise
+
+
+@contextmanager
+def _stopping(campaign: Campaign, progress: Progress, goes_on: str) -> Iterator[None]:
+    def stop() -> None:
         click.echo(f"ending what runs (Ctrl-C again ends at once); `{goes_on}` goes on", err=True)
         campaign.stop(INTERRUPTED)
 
+    with _on_signals(stop, progress.close):
+        yield
+
+
+@contextmanager
+def _on_signals(stop: Callable[[], None], before_exit: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Ctrl-C ends it cleanly; a second one at once, and then what still runs dies with us."""
+    loop = asyncio.get_running_loop()
+    is_asked = False
+
+    def handle() -> None:
+        nonlocal is_asked
+        if is_asked:
+            before_exit()
+            os._exit(Exit.INTERRUPTED)
+        is_asked = True
+        stop()
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, handle)
     try:
         yield
     finally:

@@ -39,6 +39,17 @@ class Blastdoor:
         return caught.value.code, stderr
 
 
+def test_ctrl_c_is_told(blastdoor: Blastdoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever command it ends, one line says so, and the exit code is 130."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("orchestrator.views.commands.load", interrupted)
+    code, stderr = blastdoor("init", "task")
+    assert (code, stderr.strip()) == (Exit.INTERRUPTED, "blastdoor: interrupted")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_there(name: str) -> None:
     """Under its own name, and what it is for fits on its line of the help."""

@@ -1,6 +1,10 @@
-"""What `init` and a dry run say; neither needs an engine, and a dry run leaves nothing behind."""
+"""What is said without an engine: by `init`, by a dry run, which leaves nothing behind, and where one never answers."""
 
 import json
+import os
+import signal
+import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ from orchestrator.views.cli import cli
 from sandbox import Refused
 from tests.clicking import runner
 from tests.orchestrator.views.judging.stage import write_task
+from tests.started import Started
 
 
 def blastdoor(*words: str | Path) -> Result:
@@ -203,3 +208,22 @@ def test_a_dry_run_refuses_what_a_run_would(
         monkeypatch.setenv(name, value)
     blastdoor("init", tmp_path / "t")
     assert line in str(blastdoor("run", tmp_path / "t", "--dry-run", "--proposer", "llm", *words).exception)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_a_campaign_is_open(tmp_path: Path, number: int) -> None:
+    """One line and exit code 130 while the engine, which does not answer, is still asked; nothing is on record."""
+    folder, place = write_task(tmp_path / "t"), str(tmp_path / "engine")
+    with socket.socket(socket.AF_UNIX) as engine, tempfile.TemporaryFile() as stderr:
+        engine.bind(place)
+        engine.listen()
+        env = {**os.environ, "DOCKER_HOST": f"unix://{place}", "BLASTDOOR_DOCKER_HOST": f"unix://{place}"}
+        with Started("run", folder, "--proposer", "operators", env=env, stderr=stderr) as process:
+            asked, _ = engine.accept()
+            with asked:
+                process.send_signal(number)
+                assert process.wait() == 130
+        stderr.seek(0)
+        [line] = stderr.read().decode().splitlines()
+    assert line == "interrupted before anything ran (Ctrl-C again ends at once); run it again"
+    assert not (folder / ".blastdoor").exists()
