@@ -28,8 +28,12 @@ DOWNLOAD = f"""
 mkdir -p {STAGE}/debs/partial && exec apt-get install --yes --quiet --no-install-recommends --download-only \
   -o Dir::Cache::Archives={STAGE}/debs -- "$@"
 """
+# None was fetched where the base has all of them.
 INSTALL = f"""
-exec apt-get install --yes --quiet --no-install-recommends --allow-downgrades {STAGE}/debs/*.deb
+for package in {STAGE}/debs/*.deb; do
+  [ -e "$package" ] || exit 0
+  exec apt-get install --yes --quiet --no-install-recommends --allow-downgrades {STAGE}/debs/*.deb
+done
 """
 PIP = f"""
 for wheel in {STAGE}/pip/pip-*.whl; do

@@ -112,6 +112,14 @@ async def test_debian_packages(engine: Engine) -> None:
     assert await none_left(engine)
 
 
+async def test_debian_packages_that_the_base_has(engine: Engine) -> None:
+    """Nothing is fetched for them, and what comes after them is done."""
+    image, _ = await baked(fresh(apt=("bash",), run=("echo later > /etc/greeting",)))
+    outcome = await chamber(image, "bash -c 'cat /etc/greeting'")
+    assert (outcome.exit_code, outcome.log_tail) == (0, b"later\n")
+    assert await none_left(engine)
+
+
 async def test_lines_run_as_root_without_network(engine: Engine) -> None:
     """Each line is a shell's, in order, as root; there is no way out; setuid bits do not stay."""
     lines = (
