@@ -148,7 +148,11 @@ class RelayScript(Script):
         guest._link.say(Stream.STDOUT, frame[:half])
         if does == "streams half":
             raise Died(1)
+        await self._halfway(guest)
         guest._link.say(Stream.STDOUT, frame[half:])
+
+    async def _halfway(self, guest: Guest) -> None:
+        """Something may happen while a request is handed on."""
 
     async def _finish(self, guest: Guest, nonce: bytes, does: str, value: int) -> None:
         tuning = "--tune" in guest.job.command
