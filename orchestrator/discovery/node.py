@@ -20,10 +20,16 @@ _MANIFEST_BYTES = 1 << 20
 _SUFFIXES = (".js", ".cjs", ".mjs")
 _TEST_NAME = re.compile(r"(.+[._-])?(tests?|spec)\.[cm]?js|(test|spec)[._-].+\.[cm]?js")
 _TEST_FOLDERS = frozenset(["__tests__", "spec", "test", "tests"])
-_NO_TESTS = frozenset(["fixture", "fixtures", "helper", "helpers", "mocks", "vendor"])
+_NO_TESTS = frozenset(["__fixtures__", "__mocks__", "fixture", "fixtures", "helper", "helpers", "mocks", "vendor"])
+# Of a tool: with those of the tests' own, a candidate could leave out what guards it.
+_SETTINGS = re.compile(r"(.+\.(config|conf|setup)|\..+rc|gulpfile|gruntfile)\.[cm]?js", re.IGNORECASE)
 _IMPORT = re.compile(r"""(?:\brequire\(|\bfrom\s|\bimport\s|\bimport\()\s*['"]([^'"\n]{1,200})['"]""")
 _BLOCK = re.compile(r"^[ \t]*(describe|it|suite) ?\(", re.MULTILINE)
-_EXPECTS = re.compile(r"\b(expect\(|jest\.|vi\.)")
+_JEST = re.compile(r"\b(expect\(|jest\.|vi\.)|^[ \t]*(describe|it|test) ?\(", re.MULTILINE)
+_JEST_GLOBALS = "@jest/globals"
+# What brings a `describe` of its own, and what brings a `test`, too.
+_DESCRIBING = frozenset(["jasmine", "node:test", "qunit", "vitest"])
+_TESTING = _DESCRIBING | {"ava", "tap", "tape"}
 _CONSTANT = re.compile(
     r"^(?:export )?(?:const|let|var) ([A-Z][A-Z0-9_]{1,59}) = (-?[0-9]+(?:\.[0-9]+)?(?:e-?[0-9]+)?);?$", re.MULTILINE
 )
@@ -46,7 +52,7 @@ DEBIAN = {
         "proxyquire", "safe-buffer", "seedrandom", "semver", "should", "sinon", "strip-ansi", "tap", "tape",
         "underscore", "vows", "xtend",
     )
-} | {"ava": "ava", "chai": "chai", "jest": "jest", "mocha": "mocha"}  # fmt: skip
+} | {"ava": "ava", "chai": "chai", "jest": "jest", _JEST_GLOBALS: "jest", "mocha": "mocha"}  # fmt: skip
 # Where Debian's packages are; Node from elsewhere does not look there by itself.
 NODE_PATH = "/usr/share/nodejs:/usr/lib/nodejs"
 
@@ -129,19 +135,21 @@ def _is_test(name: str) -> bool:
 
 def _is_beside(name: str) -> bool:
     folders = {*PurePosixPath(name).parts[:-1]}
-    return bool(folders & {*BESIDE - {"dist"}, *_TEST_FOLDERS, *_NO_TESTS} or BENCHMARK.search(name))
+    beside = folders & {*BESIDE - {"dist"}, *_TEST_FOLDERS, *_NO_TESTS}
+    return bool(beside or BENCHMARK.search(name) or _SETTINGS.fullmatch(PurePosixPath(name).name))
 
 
 def _runner(manifest: Mapping[str, Any], texts: list[str]) -> tuple[str, ...]:
     """By what the tests use, and by what the manifest names; a file that needs neither runs itself."""
     scripts, needs = manifest.get("scripts"), manifest.get("devDependencies")
-    words = [scripts.get("test") if isinstance(scripts, dict) else "", *(needs if isinstance(needs, dict) else ())]
-    said = " ".join(map(str, words))
-    blocks = any(_BLOCK.search(text) for text in texts)
-    own = any({"node:test", "jasmine", "vitest", "qunit"} & set(_IMPORT.findall(text)) for text in texts)
-    if blocks and not own and ("mocha" in said or "jest" not in said):
+    script = set(re.findall(r"[\w-]+", str(scripts.get("test")) if isinstance(scripts, dict) else ""))
+    packages = set(needs) if isinstance(needs, dict) else set[str]()
+    imports = {it for text in texts for it in _IMPORT.findall(text)}
+    is_mocha = "mocha" in script or ("mocha" in packages and "jest" not in script)
+    is_jest = "jest" in script | packages | set(manifest) or _JEST_GLOBALS in imports
+    if (is_mocha or not is_jest) and not imports & _DESCRIBING and any(_BLOCK.search(text) for text in texts):
         return ("mocha", "--exit")
-    if any(_EXPECTS.search(text) for text in texts) and "jest" in said:
+    if is_jest and not imports & _TESTING and any(_JEST.search(text) for text in texts):
         return ("jest", "--runInBand")
     return ("node",)
 

@@ -149,6 +149,39 @@ def test_how_tests_are_run(
     assert (package.runner, package.apt, package.unknown) == (runner, apt, ("left-pad",))
 
 
+JEST: dict[str, Any] = {"scripts": {"test": "jest --coverage"}, "devDependencies": {"eslint-plugin-mocha": "*"}}
+ASSERTS = "const assert = require('assert');\ndescribe('x', () => {\n  it('y', () => assert.ok(1));\n});\n"
+GLOBALS = "import { expect, test } from '@jest/globals';\ntest('x', () => { expect(1).toBe(1); });\n"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "tests"),
+    [
+        (JEST, ASSERTS),
+        ({"jest": {"testEnvironment": "node"}}, ASSERTS),
+        ({}, GLOBALS),
+        ({"devDependencies": {"jest": "*"}}, "const assert = require('assert');\ntest('x', () => assert.ok(1));\n"),
+    ],
+    ids=["by its script", "by its settings", "by what tests import", "by its packages"],
+)
+def test_jest(tmp_path: Path, manifest: dict[str, Any], tests: str) -> None:
+    """It is known by script, settings, packages or imports, whatever tests assert with. Its mocks, and the settings of
+    any tool, are no code that a candidate may change: with them the tests that guard it could be left out.
+    """
+    files = {
+        **dict.fromkeys(["jest.config.js", "jest.setup.js", ".mocharc.cjs", "babel.config.cjs", "gulpfile.js"], "\n"),
+        **dict.fromkeys(["index.js", "lib/config.js", "lib/__mocks__/words.js"], "\n"),
+        **{"package.json": json.dumps(manifest), "lib/words.js": WORDS, "lib/__tests__/words.js": tests},
+    }
+    package = node_package(repository(tmp_path / "there", files), {})
+    assert package
+    assert (package.runner, package.apt, package.unknown) == (("jest", "--runInBand"), ("nodejs", "jest"), ())
+    assert (package.tests, package.can_be_watched) == (("lib/__tests__/words.js",), False)
+    assert package.code == ("index.js", "lib/config.js", "lib/words.js")
+    each = 'for it do jest --runInBand "$it" || exit 1; done'
+    assert package.guard(())[2:] == ("sh", "-c", each, "tests", "lib/__tests__/words.js")
+
+
 def test_no_tests(tmp_path: Path) -> None:
     """A manifest alone is no package to look at."""
     assert node_package(repository(tmp_path / "there", {"package.json": "{}", "index.js": ""}), {}) is None
