@@ -171,7 +171,9 @@ def test_jest(tmp_path: Path, manifest: dict[str, Any], tests: str) -> None:
     files = {
         **dict.fromkeys(["jest.config.js", "jest.setup.js", ".mocharc.cjs", "babel.config.cjs", "gulpfile.js"], "\n"),
         **dict.fromkeys(["index.js", "lib/config.js", "lib/__mocks__/words.js"], "\n"),
-        **{"package.json": json.dumps(manifest), "lib/words.js": WORDS, "lib/__tests__/words.js": tests},
+        "package.json": json.dumps(manifest),
+        "lib/words.js": WORDS,
+        "lib/__tests__/words.js": tests,
     }
     package = node_package(repository(tmp_path / "there", files), {})
     assert package
