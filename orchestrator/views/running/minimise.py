@@ -15,13 +15,14 @@ from orchestrator.views.campaign.opening import (
     chosen_node,
     holder_of,
     json_option,
-    metrics_of,
+    material_of,
     node_and_task,
     open_campaign,
     print_json,
     words_argument,
 )
 from orchestrator.views.campaign.screen import open_screen
+from orchestrator.views.campaign.sections.evidence import audited, other_judge
 from orchestrator.views.campaign.sections.material import typed
 from orchestrator.views.campaign.sections.minimal import parts_of
 from orchestrator.views.exits import Exit
@@ -57,12 +58,23 @@ def command(settings: Settings, /, words: tuple[str, ...], trials: int | None, a
     with open_campaign(task) as reading:
         winner = _checked(reading, chosen_node(reading.state, name or "best"), task)
         done = minimal_of(reading.state, winner)
+        doubts = _doubts(reading)
     if done is None:
+        if doubts:
+            click.echo(f"warning: {doubts}: what keeps the score may be a hole alone; read it", err=True)
         reason = asyncio.run(work(_wanted(task, trials, settings, as_json), minimises=winner.id)).reason
         if reason == INTERRUPTED:
             return Exit.INTERRUPTED
         click.echo(reason, err=True)
     return _show(task, winner, as_json)
+
+
+def _doubts(reading: Reading) -> str:
+    """What the last audit said of this very judge, where it is not that it holds."""
+    it = material_of(reading)
+    if it.audit is None or it.audit.good or other_judge(it, it.audit):
+        return ""
+    return it.audit.conclusion
 
 
 def _wanted(task: Path, trials: int | None, settings: Settings, quiet: bool) -> Wanted:
@@ -90,11 +102,12 @@ def _checked(reading: Reading, node: Node, task: Path) -> Node:
 def _show(task: Path, winner: Node, as_json: bool) -> int:
     with open_campaign(task) as reading:
         node = reading.state.nodes[winner.id]
-        section = parts_of(reading.state, node, metrics_of(reading))
+        it = material_of(reading)
+        sections = [parts_of(reading.state, node, it.metrics), *([audited(it)] if it.audit else [])]
         is_over = minimal_of(reading.state, node) is not None
     if as_json:
-        print_json(record([section]))
+        print_json(record(sections))
     else:
         screen = open_screen()
-        screen.lines(Terminal(screen.width, screen.unicode).whole([section]))
+        screen.lines(Terminal(screen.width, screen.unicode).whole(sections))
     return Exit.OK if is_over else Exit.NOT_GOOD

@@ -25,7 +25,7 @@ def audited(it: Material) -> Section:
     if found is None:
         text = f"Nobody tried to cheat the judge: {typed(it.folder, 'audit')} does."
         return Section("audit", title, "", [Prose(text)], {"audit": None})
-    others = _other_judge(it, found)
+    others = other_judge(it, found)
     holes: list[list[Words]] = [
         [Quote(hole.way), Quote(hole.how), "accepted" if hole.accepted else "", Quote(hole.mend)]
         for hole in found.holes
@@ -58,7 +58,7 @@ def _audit_sentence(found: "AuditRecord", others: list[str], style: str) -> list
     return [*words, "."]
 
 
-def _other_judge(it: Material, found: "AuditRecord") -> list[str]:
+def other_judge(it: Material, found: "AuditRecord") -> list[str]:
     """What is not as it was audited, in words. A combination's task is made from the other, so it is not compared."""
     task = found.digests.get("task", "") if it.run.combine else it.run.task
     parts = found.other_parts({**it.run.digests, "task": task})

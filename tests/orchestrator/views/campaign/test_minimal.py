@@ -3,8 +3,14 @@
 import json
 from pathlib import Path
 
+import click
 import pytest
 
+from orchestrator.domain.audit import Asked, AuditRecord, Hole
+from orchestrator.loop.campaign import Finished
+from orchestrator.task import load_task
+from orchestrator.task.audits import keep_audit
+from orchestrator.task.snapshot import snapshot
 from orchestrator.views.cli import cli
 from orchestrator.wiring.beginning import How
 from tests.clicking import runner
@@ -58,6 +64,60 @@ async def test_apply(folder: Path) -> None:
 async def test_export(folder: Path, tmp_path: Path) -> None:
     asked(folder, "export", "--artifact", str(tmp_path / "out"), "best", "--minimal")
     assert json.loads((tmp_path / "out/artifact.json").read_text())["node"] == "1.1.1"
+
+
+HOLE = Hole(
+    adversary="NaN", way="NaN", how="beats the baseline", metrics={}, mend="refuse it", accepted=False, reproduce=""
+)  # fmt: skip
+
+
+def found_open(folder: Path) -> None:
+    """As if `audit` had found a hole of this very judge."""
+    digests = dict(snapshot(load_task(folder), folder).digests)
+    told = AuditRecord(
+        blastdoor="1", ended_at="2026-11-17T10:00:00Z", task="t", good=False, held=3, tried=4, asked=Asked(runs=3),
+        digests=digests, holes=(HOLE,),
+    )  # fmt: skip
+    keep_audit(folder, told, told.model_dump_json())
+
+
+async def test_a_judge_that_can_be_cheated(folder: Path) -> None:
+    """What a winner stands on may be a hole: an audit that found one is told with its parts, also where the smaller
+    change was taken over since, which changes nothing of the judge.
+    """
+    assert "Audit" not in asked(folder, "minimise")
+    found_open(folder)
+    asked(folder, "apply", "best", "--minimal")
+    text = asked(folder, "minimise")
+    assert "1.1.1 has 1 of the 2 parts of 1.1" in text
+    assert "the judge held against 3 of 4" in text
+    assert "refuse it" in text
+    for words in (("minimise", "--json"), ("report", "--json")):
+        told = json.loads(asked(folder, *words))
+        assert (told["audit"]["holes"], told["audit"]["changed_since"]) == (["NaN"], [])
+        assert told["minimal"]["node"] == "1.1.1"
+
+
+@pytest.fixture
+async def searched(tmp_path: Path) -> Path:
+    folder = write_task(tmp_path / "task")
+    async with scripted(folder, None, WINNER, attempts=1) as session:
+        await session.run()
+    return folder
+
+
+def test_a_hole_is_told_before_trials_are_paid_for(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, which comes before the engine is asked for anything."""
+
+    async def work(*_: object, **__: object) -> Finished:
+        click.echo("it begins", err=True)
+        return Finished("enough", None)
+
+    monkeypatch.setattr("orchestrator.views.running.minimise.work", work)
+    found_open(searched)
+    said = runner().invoke(cli, ["minimise", str(searched)]).stderr.splitlines()
+    hole = "the judge can be cheated: held against 3 of 4"
+    assert said[:2] == [f"warning: {hole}: what keeps the score may be a hole alone; read it", "it begins"]
 
 
 @pytest.mark.parametrize(
