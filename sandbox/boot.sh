@@ -4,21 +4,41 @@ exec 3<&0 4>&1 0</dev/null 1>&2
 umask 022
 say() { printf '%s\n' "$*" >&4; }
 
-# Facts, read with builtins only: a fork costs more than the whole rest of the start.
-pick() {
+# Facts, read with builtins only: a fork costs more than the whole rest of the start. Said all at once, since each word
+# wakes whoever listens, and read no further than needed: a shell asks the kernel for every single byte.
+told='blastdoor 1'
+note() { told="$told${told:+
+}fact $*"; }
+cpu() {
     while IFS= read -r line; do
         case $line in
         '') break ;;
-        "$2"*) say "fact $1 ${line#*:}"; break ;;
+        'model name'*) note "cpu ${line#*:}"; break ;;
+        'CPU implementer'* | 'CPU part'*) note "cpu ${line#*:}" ;;
         esac
-    done 2>/dev/null <"$3"
+    done
 }
-whole() { IFS= read -r line 2>/dev/null <"$2" && say "fact $1 $line"; }
+memory() {
+    while IFS= read -r line; do
+        case $line in MemTotal*) note "memory ${line#*:}"; break ;; esac
+    done
+}
+whole() { IFS= read -r line 2>/dev/null <"$2" && note "$1 $line"; }
+rights() {
+    while IFS= read -r line; do
+        case $line in
+        Uid:*) note "uid ${line#*:}" ;;
+        CapBnd:*) note "capabilities ${line#*:}" ;;
+        NoNewPrivs:*) note "no_new_privileges ${line#*:}" ;;
+        Seccomp:*) note "seccomp ${line#*:}" ;;
+        esac
+    done
+}
 routes() {
     IFS= read -r line || return
     count=0
     while IFS= read -r line; do count=$((count + 1)); done
-    say "fact routes $count"
+    note "routes $count"
 }
 
 # Where there is a GPU, forks do not matter. The driver's own tool knows best: /proc may be missing, or the host's.
@@ -72,26 +92,21 @@ gpu_facts_of_proc() {
         done
 }
 
-say 'blastdoor 1'
 # What a wrapper before us has to say of itself.
-for fact in "$@"; do say "fact $fact"; done
-pick cpu 'model name' /proc/cpuinfo
-pick cpu 'CPU implementer' /proc/cpuinfo
-pick cpu 'CPU part' /proc/cpuinfo
+for fact in "$@"; do note "$fact"; done
+cpu 2>/dev/null </proc/cpuinfo
 whole cores /sys/devices/system/cpu/online
-pick memory MemTotal /proc/meminfo
+memory 2>/dev/null </proc/meminfo
 whole kernel /proc/sys/kernel/osrelease
-if [ -e /dev/nvidiactl ] || command -v nvidia-smi >/dev/null; then gpu_facts; fi
-while IFS= read -r line; do
-    case $line in
-    Uid:*) say "fact uid ${line#*:}" ;;
-    CapBnd:*) say "fact capabilities ${line#*:}" ;;
-    NoNewPrivs:*) say "fact no_new_privileges ${line#*:}" ;;
-    Seccomp:*) say "fact seccomp ${line#*:}" ;;
-    esac
-done </proc/self/status
+if [ -e /dev/nvidiactl ] || command -v nvidia-smi >/dev/null; then
+    say "$told"
+    told=''
+    gpu_facts
+fi
+rights </proc/self/status
 routes 2>/dev/null </proc/net/route
-say ready
+say "${told:+$told
+}ready"
 
 # One line: mode, 1 if there is a build step, length of the bundle. End of stdin means that nobody is left to serve.
 # Nothing follows the bundle until it is acknowledged, so a head that reads ahead swallows nothing.
