@@ -177,6 +177,27 @@ async def test_a_sound_judge(tmp_path: Path) -> None:
     assert sorted(folder.rglob("*")) == before
 
 
+async def test_a_baseline_that_fails_in_a_later_run(tmp_path: Path) -> None:
+    """Where noise asks for more runs and one of them gets no score, that fails, whoever the judge holds against."""
+    scores = [-1.0, -1.1]
+
+    def judge(outputs: Mapping[str, bytes]) -> object:
+        if scores:
+            return {"score": scores.pop(0)}
+        if judge_broke:
+            return sound(outputs)
+        judge_broke.append(True)
+        raise ValueError("as it does now and then")
+
+    judge_broke: list[bool] = []
+    findings = Findings()
+    report = await audited(write_task(tmp_path, ""), ["zeros"], findings=findings, stage=Stage(judge=judge), runs=2)
+    assert (report.held, report.tried) == (1, 1)
+    assert [row.text.partition(":")[0] for row in findings.rows if row.sign is Sign.FAIL] == [
+        "run 1 of the same baseline did not score"
+    ]
+
+
 async def test_what_is_accepted(tmp_path: Path) -> None:
     """A person may accept what an adversary gains: it is told, and is no failure."""
 
