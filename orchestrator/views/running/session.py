@@ -168,7 +168,7 @@ def _stopping_before_it_began() -> Iterator[None]:
     def stop() -> None:
         nonlocal is_asked
         is_asked = True
-        click.echo("interrupted before anything ran (Ctrl-C again ends at once); run it again", err=True)
+        click.echo("interrupted before it began (Ctrl-C again ends at once); run it again", err=True)
         if opening:
             opening.cancel()
 

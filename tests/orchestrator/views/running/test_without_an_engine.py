@@ -225,5 +225,5 @@ def test_a_signal_before_a_campaign_is_open(tmp_path: Path, number: int) -> None
                 assert process.wait() == 130
         stderr.seek(0)
         [line] = stderr.read().decode().splitlines()
-    assert line == "interrupted before anything ran (Ctrl-C again ends at once); run it again"
+    assert line == "interrupted before it began (Ctrl-C again ends at once); run it again"
     assert not (folder / ".blastdoor").exists()
