@@ -162,7 +162,7 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
 
 @contextmanager
 def _stopping_before_it_began() -> Iterator[None]:
-    """The same while the engine is looked for and images are built, which may take minutes. No attempt has begun."""
+    """While an engine is looked for and images are built, which may take minutes: no attempt has begun."""
     opening, is_asked = asyncio.current_task(), False
 
     def stop() -> None:
