@@ -70,7 +70,7 @@ async def test_an_outage_in_the_middle(task: Path) -> None:
 
 
 async def test_outages_without_end(tmp_path: Path) -> None:
-    """They open the breaker and end the campaign like any others; nothing is charged or held back."""
+    """They end the campaign as any others do: it gives up, and nothing is charged or held back."""
     task = write_relay_task(tmp_path / "task", "[stall]\nin_a_row = 3\nafter = 99\nrefunds = 99\n")
     script = Halfway(left=99)
     script.happens = script._cut
