@@ -260,13 +260,15 @@ combination = {attempts}
 
 
 async def base_and_stage(task: Path, meta: str, **flags: Any) -> Path:
-    """Code is changed in both stages; the base stage is over, and it learnt, too."""
+    """Code is changed in both stages; the base stage is over, and it learnt, too. How many branches it made, and so how
+    those of the stage are numbered and drawn, depends on who ended first where it was wide.
+    """
     code_task(task)
     file = task / "blastdoor.toml"
     file.write_text(file.read_text() + STAGE.format(meta=meta, attempts=ATTEMPTS))
     (task / "combine").mkdir()
     (task / "combine" / "solve.py").write_text(SOLVE.replace("2.0", "7.0"))
-    async with scripted(task, Unlike(), **FLAGS, **flags) as session:
+    async with scripted(task, Unlike(), **{**FLAGS, **flags}) as session:
         await session.run()
         assert session.charged == ATTEMPTS
     return task
@@ -301,7 +303,7 @@ async def test_in_a_combination_stage(tmp_path: Path, request: pytest.FixtureReq
         numbers = [it.number for it in stage.bench.pasts[Role.SEARCH].ended]
         assert sorted(numbers) == list(range(1, ATTEMPTS + 1))
 
-    calm, stopped = [await base_and_stage(tmp_path / name, meta) for name in ("calm", "stopped")]
+    calm, stopped = [await base_and_stage(tmp_path / name, meta, width=1) for name in ("calm", "stopped")]
     async with scripted(calm, Reading(), how=How.COMBINE, seed=3) as stage:
         await stage.run()
         expected = [it for it in history(stage.bench.state) if str(it[0]).startswith("2.")]
