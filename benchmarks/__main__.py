@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import (
     allocation,
+    attempts,
     audit,
     campaign,
     certify,
@@ -64,6 +65,7 @@ def main() -> int:
     known: dict[str, Callable[[], Awaitable[list[Figure]]]] = {
         "latency": latency.measure,
         "throughput": throughput.measure,
+        "attempts": attempts.measure,
         "runtime": runtime.measure,
         "starts": starts.measure,
         "flood": flood.measure,

@@ -1,0 +1,48 @@
+"""Attempts a minute of the task that `init` writes, trial and judge each in a chamber of its own: without a daemon and
+by Docker's engine, in turn. Counted from the end of the baseline, by the ledger.
+"""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from benchmarks.figure import Figure
+from orchestrator.domain import events as e
+from orchestrator.ledger import Ledger
+from orchestrator.wiring.ledgers import FILE
+
+ATTEMPTS, ROUNDS, WIDTH = 60, 3, 4
+BACKENDS = ("docker", "runc")
+_BLASTDOOR = Path(sys.executable).with_name("blastdoor")
+
+
+async def measure() -> list[Figure]:
+    rates: dict[str, list[float]] = {name: [] for name in BACKENDS}
+    for _ in range(ROUNDS):
+        for name, found in rates.items():
+            found.append(_attempts_a_minute(name))
+    docker, without_daemon = map(statistics.median, rates.values())
+    ratio = statistics.median(ours / theirs for theirs, ours in zip(*rates.values(), strict=True))
+    return [
+        Figure("attempts of the starter task by Docker", docker, "/min"),
+        Figure("the same without a daemon", without_daemon, "/min"),
+        Figure("without a daemon / by Docker", ratio, "x", ">= 3"),
+    ]
+
+
+def _attempts_a_minute(backend: str) -> float:
+    with tempfile.TemporaryDirectory(prefix="blastdoor-bench-") as name:
+        task = Path(name, "task")
+        _run("init", str(task))
+        _run("run", str(task), "--backend", backend, "--attempts", str(ATTEMPTS), "--width", str(WIDTH), "--seed", "1")
+        with Ledger.open(task / ".blastdoor" / FILE, read_only=True) as ledger:
+            kind = e.AttemptEnded.model_fields["kind"].default
+            baseline, *ended = [datetime.fromisoformat(record.at) for record in ledger.read(kinds=[kind])]
+    return len(ended) / (max(ended) - baseline).total_seconds() * 60
+
+
+def _run(*words: str) -> None:
+    subprocess.run([str(_BLASTDOOR), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
