@@ -240,7 +240,7 @@ class Attempt:
     def _tell_breaker(self, free: Free) -> None:
         breaker = self._bench.breaker
         if free.provider:
-            breaker.failed(free.provider, str(free))
+            breaker.failed(free.provider, str(free), node=self._name)
         elif any(it.cause not in _OWN_DOING for it in _stalls(free)):
             breaker.stalled(self._name, str(free))
 

@@ -131,7 +131,8 @@ class CampaignBreaker:
 
     `probes` has a cheap call for each provider, `questions` one that disturbs nobody who is measured meanwhile;
     candidates run at `away`, judges and agents at `home`. It is told of failures by those who know whose doing an
-    ending was.
+    ending was. `tried_in_vain` is the attempt that failed when it was let through: it may fail for reasons of its own,
+    so the next one is another.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class CampaignBreaker:
         self._home = home
         self.clock: Callable[[], float] = time.monotonic
         self.pure = Breaker()
+        self.tried_in_vain = ""
         self._why = ""
         self._asked: set[str] = set()
         self._answers: Counter[str] = Counter()
@@ -184,13 +186,19 @@ class CampaignBreaker:
     def waited_s(self) -> float:
         return self.pure.waited_s(self.clock())
 
-    def failed(self, provider: str, why: str) -> None:
+    def failed(self, provider: str, why: str, *, node: str = "") -> None:
+        self._try_another_than(node)
         if self.pure.failed(provider, self.clock()):
             self._opened(why)
 
     def stalled(self, node: str, why: str) -> None:
+        self._try_another_than(node)
         if self.pure.stalled(node, self.clock()):
             self._opened(why)
+
+    def _try_another_than(self, node: str) -> None:
+        if self.is_trying and node:
+            self.tried_in_vain = node
 
     def is_alone(self, node: str, provider: str) -> bool:
         """Whether an attempt that fails there failed there before, while others got through in between."""
@@ -276,6 +284,7 @@ class CampaignBreaker:
         if provider in self._ask_at:
             self._ask_at[provider] = self.clock() + QUIET_S
         if provider and self.pure.answered(provider, self.clock()):
+            self.tried_in_vain = ""
             self._news.append(e.BreakerClosed())
         if isinstance(event, e.PauseSet) and not event.paused:  # a person's word
             self.pure.hurry(self.clock())

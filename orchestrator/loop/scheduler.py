@@ -86,9 +86,12 @@ class Scheduler:
 
     def _start_one(self, root: Node) -> str | None:
         queued = self._ready()
-        if queued:
+        if queued and not (self._failed_a_try(queued) and self._start_new(root) is None):
             self._begun = queued.id if self._winner else ""
             return self._resume(queued)
+        return None if queued else self._start_new(root)
+
+    def _start_new(self, root: Node) -> str | None:
         if self._winner:
             return self._take_apart()
         if root.phase is not Phase.ENDED:
@@ -155,7 +158,7 @@ class Scheduler:
             bench.state,
             bench.ranking,
             branching=bench.proposers[Role.SEARCH].branching,
-            width=self._width,
+            width=self._width + bool(bench.breaker.tried_in_vain),
             selection=self._selection,
             several=bench.at_once > 1,
             walk=bench.walk,
@@ -245,7 +248,12 @@ class Scheduler:
         now = self._bench.book.now()
         soon, late = stamp(now), stamp(now + timedelta(seconds=self._bench.refunds.backoff_cap_s))
         queued = (node for node in self._queued() if self._may_go_on(node))
-        return next((node for node in queued if not soon < node.not_before <= late), None)
+        ready = (node for node in queued if not soon < node.not_before <= late)
+        return min(ready, key=self._failed_a_try, default=None)
+
+    def _failed_a_try(self, node: Node) -> bool:
+        """What fails for reasons of its own must not be all that is ever tried."""
+        return node.id == self._bench.breaker.tried_in_vain
 
     def _slots_are_promised(self) -> bool:
         """Whether those that wait for their back-off need all the attempts that are left."""

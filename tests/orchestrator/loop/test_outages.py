@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -129,20 +130,52 @@ async def test_an_attempt_that_asks_nobody_does_not_keep_others_from_trying(tmp_
         assert session.charged == 4
 
 
-async def test_an_attempt_that_alone_finds_no_chamber_is_set_aside(tmp_path: Path) -> None:
-    """Others get through each time it fails: then it is not the provider's doing, and nobody else waits for it."""
-    intended: list[str] = []
+def no_machine_for(*nodes: str) -> tuple[Callable[[Job], Awaitable[None]], Callable[[e.TrialIntended], None]]:
+    """What opens chambers for all but some attempts, and what tells it whose is opened next."""
+    intended = ContextVar("intended", default="")
 
     async def on_open(job: Job) -> None:
-        if job.command[0] == "trial" and intended.pop(0) == "1.1":
+        if job.command[0] == "trial" and intended.get() in nodes:
             raise Unavailable("no machine for this one")
 
+    def begins(event: e.TrialIntended) -> None:
+        intended.set(event.node)
+
+    return on_open, begins
+
+
+async def test_an_attempt_that_alone_finds_no_chamber_is_set_aside(tmp_path: Path) -> None:
+    """Others get through each time it fails: then it is not the provider's doing, and nobody else waits for it."""
+    on_open, intended = no_machine_for("1.1")
     folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\n")
     async with scripted(folder, Script(on_open=on_open), *POINTS, width=3, attempts=12) as session:
-        session.when(e.TrialIntended, lambda event: intended.append(event.node))
+        session.when(e.TrialIntended, intended)
         await session.run()
         assert [it.node for it in session.of(e.AttemptQuarantined)] == ["1.1"]
         assert session.charged == 11
+
+
+async def test_an_attempt_that_fails_when_it_is_tried_is_not_the_only_one_that_is(tmp_path: Path) -> None:
+    """Another one is opened, and gets through: else nothing would ever be tried but the one that fails alone."""
+    on_open, intended = no_machine_for("1.1")
+    folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\n")
+    async with scripted(folder, Script(on_open=on_open), *POINTS, width=1, attempts=12) as session:
+        session.bench.breaker.pure.many = 1
+        session.when(e.TrialIntended, intended)
+        await session.run(60)
+        assert [it.node for it in session.of(e.AttemptQuarantined)] == ["1.1"]
+        assert session.charged == 11
+
+
+async def test_those_that_fail_when_they_are_tried_take_turns(tmp_path: Path) -> None:
+    """No more are opened than it takes to have another one: a provider that is away must not fill the queue."""
+    on_open, intended = no_machine_for(*(f"1.{number}" for number in range(1, 13)))
+    async with scripted(write_task(tmp_path / "task"), Script(on_open=on_open), *POINTS, width=1) as session:
+        session.bench.breaker.pure.many = 1
+        session.when(e.TrialIntended, intended)
+        session.stop_at(e.AttemptResumed, 6)
+        await session.run(60)
+        assert [it.node for it in session.of(e.TrialIntended)][1:7] == ["1.1", "1.1", "1.2", "1.1", "1.2", "1.1"]
 
 
 async def test_t86_a_silence_is_known_while_those_at_work_still_wait(folder: Path) -> None:
