@@ -140,10 +140,10 @@ def _copy_of(program: str, _changed_at: int) -> int | None:
         copy = os.memfd_create("runtime", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     except OSError:
         return None
-    with Path(program).open("rb") as file, os.fdopen(copy, "wb", closefd=False) as written:
-        shutil.copyfileobj(file, written)
-    fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _SEALS)
     try:
+        with Path(program).open("rb") as file, os.fdopen(copy, "wb", closefd=False) as written:
+            shutil.copyfileobj(file, written)
+        fcntl.fcntl(copy, fcntl.F_ADD_SEALS, _SEALS)
         subprocess.run([_path_of(copy), "--version"], env=_ENVIRONMENT, capture_output=True, timeout=_ASK_S, check=True)
     except (OSError, subprocess.SubprocessError):
         os.close(copy)

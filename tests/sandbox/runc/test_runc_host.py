@@ -25,15 +25,23 @@ def host(folder: Path, images: Images | None = None) -> RuncHost:
 
 @contextmanager
 def chamber(folder: Path, place: Path, **environment: str) -> Iterator[str]:
-    """A process in place of a chamber's first, of which nothing is written down but its number."""
-    process = subprocess.Popen(["sleep", "600"], cwd=place, env=environment)
+    """A process in place of a chamber's first, of which nothing is written down but its number.
+
+    It answers before it is looked at: the kernel tells a starter that a program runs before it knows its environment.
+    """
+    process = subprocess.Popen(["cat"], cwd=place, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(b"there?\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"there?\n"
     (folder / "c").mkdir()
     (folder / "c" / "pid").write_text(str(process.pid))
     try:
         yield "blastdoor-o-c"
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 async def test_place_is_the_kernels_word(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import errno
 import json
 import os
 from pathlib import Path
@@ -102,6 +103,24 @@ def test_copy_of_a_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     os.utime(program, (2, 2))
     monkeypatch.setattr(runtime, "_path_of", lambda _: "/dev/null")
     assert find_runtime("runc", search=str(tmp_path)).copy is None
+
+
+def test_no_memory_for_a_copy_of_a_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program itself is run then, and nothing of the copy is left open."""
+    made: list[int] = []
+    memfd_create = os.memfd_create
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    program = tmp_path / "runc"
+    program.write_text("#!/bin/sh\necho runc version 1.1.9\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(runtime.shutil, "copyfileobj", full)
+    monkeypatch.setattr(runtime.os, "memfd_create", lambda *_: made.append(memfd_create("copy")) or made[0])
+    assert find_runtime("runc", search=str(tmp_path)).copy is None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(made[0])
 
 
 def test_old_runtime(tmp_path: Path) -> None:
