@@ -107,8 +107,7 @@ def test_copy_of_a_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_memory_for_a_copy_of_a_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program itself is run then, and nothing of the copy is left open."""
-    made: list[int] = []
-    memfd_create = os.memfd_create
+    made = os.memfd_create("copy")
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -116,11 +115,11 @@ def test_no_memory_for_a_copy_of_a_runtime(tmp_path: Path, monkeypatch: pytest.M
     program = tmp_path / "runc"
     program.write_text("#!/bin/sh\necho runc version 1.1.9\n")
     program.chmod(0o755)
-    monkeypatch.setattr(runtime.shutil, "copyfileobj", full)
-    monkeypatch.setattr(runtime.os, "memfd_create", lambda *_: made.append(memfd_create("copy")) or made[0])
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    monkeypatch.setattr("os.memfd_create", lambda *_: made)
     assert find_runtime("runc", search=str(tmp_path)).copy is None
     with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(made[0])
+        os.fstat(made)
 
 
 def test_old_runtime(tmp_path: Path) -> None:
