@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -24,8 +24,10 @@ def stranger() -> Iterator["subprocess.Popen[bytes]"]:
 
 def test_only_ours_are_found_and_ended(tmp_path: Path, stranger: "subprocess.Popen[bytes]") -> None:
     """One knows the folder by its environment, one ignores SIGTERM; somebody else's lives on."""
-    by_environment = subprocess.Popen(["sleep", SECONDS], env=os.environ | {"PLACE": str(tmp_path)})
-    stubborn = subprocess.Popen(["sh", "-c", f"trap '' TERM; : {tmp_path}; while :; do sleep 0.1; done"])
+    by_environment = _answering(["cat"], env=os.environ | {"PLACE": str(tmp_path)})
+    stubborn = _answering(
+        ["sh", "-c", f"trap '' TERM; : {tmp_path}; read line; echo $line; while :; do sleep 0.1; done"]
+    )
     try:
         assert {process.pid for process in own_processes(tmp_path, None)} >= {by_environment.pid, stubborn.pid}
         assert end_all(tmp_path, None, 20) == []
@@ -36,7 +38,20 @@ def test_only_ours_are_found_and_ended(tmp_path: Path, stranger: "subprocess.Pop
     finally:
         for process in (by_environment, stubborn):
             process.kill()
-            process.wait()
+            process.communicate()
+
+
+def _answering(words: list[str], env: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
+    """It answers before it is looked at: the kernel tells a starter that a program runs before it knows its
+    environment, and a shell is begun before it ignores a signal.
+    """
+    process = subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(b"there?\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"there?\n"
+    return process
 
 
 TITLED = """
