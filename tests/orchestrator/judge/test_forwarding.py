@@ -8,7 +8,7 @@ from orchestrator.judge.relay import Met, Side, _Conversation, _Refused
 from orchestrator.judge.turns import TooLate, Turn
 from sandbox import Incoming, Limits, Reply
 
-WALL_S = 0.3
+PATIENT_S = 60.0
 REST = b"C" * 10
 
 
@@ -37,10 +37,10 @@ class Stub:
         return None
 
 
-def conversation(incoming: Incoming, *, hangs: bool = False) -> tuple[_Conversation, Met]:
+def conversation(incoming: Incoming, *, hangs: bool = False, wall_s: float = PATIENT_S) -> tuple[_Conversation, Met]:
     met = Met(seed="7")
-    it = _Conversation(met, Turn(Stub(incoming), WALL_S), Limits())
-    it._turns[Side.CANDIDATE] = Turn(Stub(incoming, hangs=hangs), WALL_S, is_timed=True)
+    it = _Conversation(met, Turn(Stub(incoming), wall_s), Limits())
+    it._turns[Side.CANDIDATE] = Turn(Stub(incoming, hangs=hangs), wall_s, is_timed=True)
     return it, met
 
 
@@ -48,7 +48,7 @@ def conversation(incoming: Incoming, *, hangs: bool = False) -> tuple[_Conversat
 async def test_who_is_late(late: Side) -> None:
     """A judge that does not send the rest is late itself; a candidate that has it all, and does not answer, is."""
     incoming = Incoming(b"S", len(REST))
-    it, met = conversation(incoming, hangs=True)
+    it, met = conversation(incoming, hangs=True, wall_s=0.3)
     request = await it._wish(b"B")
     assert request is incoming
     if late is Side.CANDIDATE:
@@ -66,8 +66,8 @@ async def test_the_judge_pays_for_what_it_was_waited_for() -> None:
     await asyncio.sleep(0.05)
     incoming.take(REST)
     assert (await serving)[9:] == b"VN"
-    assert it._turns[Side.CANDIDATE].left_s == WALL_S - 0.01
-    assert it._turns[Side.JUDGE].left_s < WALL_S - 0.04
+    assert it._turns[Side.CANDIDATE].left_s == PATIENT_S - 0.01
+    assert it._turns[Side.JUDGE].left_s < PATIENT_S - 0.04
     assert (met.calls, met.late) == (1, None)
 
 

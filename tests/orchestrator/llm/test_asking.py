@@ -11,7 +11,19 @@ from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.line import Answer, Line, NoAnswer, Unusable
 from orchestrator.llm.open_line import OpenLine
 from orchestrator.watch.signals import Hold, Kind
-from tests.messages import Block, Hang, MessagesServer, Raw, Refusal, Reply, Text, Thinking, overloaded, rate_limited
+from tests.messages import (
+    Block,
+    Hang,
+    MessagesServer,
+    Raw,
+    Refusal,
+    Reply,
+    Text,
+    Thinking,
+    overloaded,
+    rate_limited,
+    until,
+)
 from tests.orchestrator.llm.conftest import DOLLAR
 from tests.orchestrator.llm.hearing import MODEL, Listener, asked
 
@@ -139,8 +151,8 @@ async def test_waits_for_our_own_limit(gateway: Gateway, messages_server: Messag
     async with gateway.open_line(replace(DOLLAR, per_minute=1), ear) as line:
         await ask(line)
         waiting = asyncio.create_task(ask(line))
-        done, _ = await asyncio.wait([waiting], timeout=0.2)
-        assert not done
+        await until(lambda: Kind.HELD in ear.kinds)
+        assert not waiting.done()
         told = [(signal.kind, signal.hold) for signal in ear.signals if signal.kind in (Kind.HELD, Kind.RELEASED)]
         assert told == [(Kind.HELD, Hold.QUEUED)]
         waiting.cancel()
@@ -152,8 +164,11 @@ async def test_waits_for_our_own_limit(gateway: Gateway, messages_server: Messag
 async def test_cancelled(messages_server: MessagesServer, line: OpenLine, ear: Listener) -> None:
     """Who gives up on an answer leaves no call open."""
     messages_server.play(Reply(hang=Hang.MIDDLE))
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(ask(line), 0.3)
+    asking = asyncio.create_task(ask(line))
+    await until(lambda: Kind.STARTED in ear.kinds)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
     assert len(ear.ends) == len(ear.intents) == 1
     assert ear.used.spent == ear.intents[0].worst
     assert asked().model == ear.intents[0].model

@@ -13,7 +13,7 @@ from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.upstream import Patience, Upstream
 from orchestrator.watch.signals import Kind
 from tests.fault_proxy import FaultProxy
-from tests.messages import MessagesServer, Reply, Text
+from tests.messages import MessagesServer, Reply, Text, until
 from tests.orchestrator.llm.conftest import DOLLAR
 from tests.orchestrator.llm.hearing import ASKED, PRICES, Listener
 
@@ -38,7 +38,7 @@ async def test_T86_a_provider_that_is_away_and_comes_back(
     line.cut()
     async with through(line, messages_server) as gateway, gateway.open_line(DOLLAR, ear) as open_line:
         asking = asyncio.create_task(client_of(open_line).messages.create(**ASKED))
-        await asyncio.wait([asking], timeout=0.1)
+        await until(lambda: Kind.WAITING in ear.kinds)
         line.heal()
         assert (await asking).content[0].text == "well"
     assert ear.used.ending is CallEnding.COMPLETE
