@@ -116,8 +116,8 @@ class Played:
         self.chamber = chamber
         self.running = running
 
-    async def outcome(self) -> Outcome:
-        return await asyncio.wait_for(self.running, 60)
+    async def outcome(self, within_s: float = 60) -> Outcome:
+        return await asyncio.wait_for(self.running, within_s)
 
     async def ending(self) -> Ending:
         return (await self.outcome()).ending

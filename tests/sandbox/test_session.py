@@ -5,13 +5,27 @@ import time
 
 import pytest
 
-from sandbox import Bundle, Channel, Ending, Job, Limits, Lost, Mode, NotDelivered, Refused, Report, Unavailable
+from sandbox import (
+    Bundle,
+    Channel,
+    Ending,
+    Job,
+    Limits,
+    Lost,
+    Mode,
+    NotDelivered,
+    Outcome,
+    Refused,
+    Report,
+    Unavailable,
+)
 from sandbox import session as session_module
 from sandbox.link import Deadlines
 from sandbox.live import LiveChamber
 from sandbox.price import billed_clock
-from tests.sandbox.scripted import ARCHIVE, HELLO, QUICK, ScriptedHold, chamber_of, play, settled
+from tests.sandbox.scripted import ARCHIVE, HELLO, QUICK, Played, ScriptedHold, chamber_of, play, settled
 from tests.sandbox.wire.streams import END, member
+from tests.virtual_time import VirtualTime
 
 JOB = Job(command=("true",))
 BUILT = Job(command=("true",), build=("make",), limits=Limits(grace=5))
@@ -206,46 +220,64 @@ async def test_chamber_that_is_gone_is_lost() -> None:
         await played.outcome()
 
 
-async def test_T86_outputs_that_come_slowly() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
+    return VirtualTime(monkeypatch)
+
+
+def test_T86_outputs_that_come_slowly(clock: VirtualTime) -> None:
     """A slow line is no fault of the program, as long as bytes keep coming: they get more time, within a bound."""
-    played = await play(JOB, Deadlines(collect=0.3))
-    played.hold.out(b"unpacked 0\ndone 0\n")
-    running = asyncio.create_task(played.outcome())
-    for piece in (b"archive\n", member(b"x", b"slow"), END[:512], END[512:]):
-        await asyncio.sleep(0.15)
-        played.hold.out(piece)
-    played.hold.link.end()
-    outcome = await running
+
+    async def slowly() -> Outcome:
+        played = await play(JOB, Deadlines(collect=30))
+        played.hold.out(b"unpacked 0\ndone 0\n")
+        running = asyncio.create_task(played.outcome(200))
+        for piece in (b"archive\n", member(b"x", b"slow"), END[:512], END[512:]):
+            await asyncio.sleep(15)
+            played.hold.out(piece)
+        played.hold.link.end()
+        return await running
+
+    outcome = clock.run(slowly())
     assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"slow"})
 
 
-async def test_outputs_that_never_stop_coming() -> None:
-    """Four times the deadline, and no more: whoever trickles is timed out."""
-    played = await play(JOB, Deadlines(collect=0.1))
-    played.hold.out(b"unpacked 0\ndone 0\n")
-    running = asyncio.create_task(played.outcome())
-    await asyncio.sleep(0.05)
-    played.hold.out(b"archive\n" + member(b"x", b"y" * 100_000)[:512])
-    while not running.done():
-        played.hold.out(b"y")
-        await asyncio.wait([running], timeout=0.03)
-    assert (await running).ending is Ending.TIMED_OUT
-
-
-async def test_T75_slow_outputs_take_no_more_than_was_set_aside() -> None:
-    """They get what upload, build and run left of their time: the chamber's whole life is bounded, and no longer."""
-    hasty = Job(command=("true",), limits=Limits(wall=0.1))
-    played = await play(hasty, Deadlines(upload=0.2, collect=0.3))
-    played.hold.out(b"unpacked 0\ndone 0\n")
-    running, pieces = asyncio.create_task(played.outcome()), 0
+async def trickled(played: Played, every_s: float) -> tuple[Ending, int]:
+    """What came of outputs that never end, and how many pieces of them there were."""
+    running, pieces = asyncio.create_task(played.outcome(1000)), 0
     assert await played.hold.order() == "harvest"
     played.hold.out(b"archive\n" + member(b"x", b"y" * 100_000)[:512])
     while not running.done():
         played.hold.out(b"y")
         pieces += 1
-        await asyncio.wait([running], timeout=0.05)
-    assert (await running).ending is Ending.TIMED_OUT
-    # One each twentieth of a second at most, for 0.6 s; four times the deadline would be two dozen of them.
+        await asyncio.wait([running], timeout=every_s)
+    return (await running).ending, pieces
+
+
+def test_outputs_that_never_stop_coming(clock: VirtualTime) -> None:
+    """Four times the deadline, and no more: whoever trickles is timed out."""
+
+    async def endless() -> tuple[Ending, int]:
+        played = await play(JOB, Deadlines(collect=10))
+        played.hold.out(b"unpacked 0\ndone 0\n")
+        return await trickled(played, every_s=3)
+
+    ending, pieces = clock.run(endless())
+    assert ending is Ending.TIMED_OUT
+    assert 10 < pieces <= 14
+
+
+def test_T75_slow_outputs_take_no_more_than_was_set_aside(clock: VirtualTime) -> None:
+    """They get what upload, build and run left of their time: the chamber's whole life is bounded, and no longer."""
+
+    async def hasty() -> tuple[Ending, int]:
+        played = await play(Job(command=("true",), limits=Limits(wall=10)), Deadlines(upload=20, collect=30))
+        played.hold.out(b"unpacked 0\ndone 0\n")
+        return await trickled(played, every_s=5)
+
+    ending, pieces = clock.run(hasty())
+    assert ending is Ending.TIMED_OUT
+    # One each five seconds at most, for a minute; four times the deadline would be two dozen of them.
     assert pieces <= 14
 
 

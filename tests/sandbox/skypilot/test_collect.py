@@ -37,6 +37,10 @@ class Started:
         python.chmod(0o755)
         await self.machine.start(TRIAL)
 
+    async def until_left(self, name: str) -> None:
+        while not (self.folder / name).exists():  # noqa: ASYNC110  the program tells nobody
+            await asyncio.sleep(0.02)
+
     async def collect(self, seconds: float) -> bytes:
         return (await self.machine.collect(TRIAL, Limits(), time.monotonic() + seconds)).log
 
@@ -57,9 +61,9 @@ async def started() -> AsyncIterator[Started]:
 
 async def test_a_trial_that_was_killed_is_lost_soon(started: Started) -> None:
     """Nobody waits for the job's own end when nothing is left that could write an outcome."""
-    await started.start("exec sleep 600")
+    await started.start("touch $3/ran; exec sleep 600")
     collecting = asyncio.create_task(started.collect(600))
-    await asyncio.sleep(0.5)
+    await started.until_left("ran")
     assert not collecting.done()
     os.killpg(started.ground._jobs[0].pid, signal.SIGKILL)
     with pytest.raises(Lost, match="ended without an outcome"):
@@ -101,8 +105,7 @@ async def test_a_machine_without_locks(started: Started, monkeypatch: pytest.Mon
 async def test_T86_a_trial_that_is_started_twice_runs_once(started: Started) -> None:
     """Nobody knows whether an order arrived whose answer was lost, so it is given again."""
     await started.start("echo ran >>$3/runs; exec sleep 60")
-    while not (started.folder / "runs").exists():  # noqa: ASYNC110  the program tells nobody
-        await asyncio.sleep(0.02)
+    await started.until_left("runs")
     await started.machine.start(TRIAL)
     assert await asyncio.to_thread(started.ground._jobs[1].wait, 20) == 0
     assert (started.folder / "runs").read_text() == "ran\n"
