@@ -19,6 +19,7 @@ __all__ = ["SEARCH_PATH", "Unprepared", "program", "require"]
 PACKAGES = programs.PACKAGES | {
     "awk": "mawk",
     "bash": "bash",
+    "cat": "coreutils",
     "chromium": "chromium",
     "cp": "coreutils",
     "dash": "dash",
