@@ -136,6 +136,7 @@ class Overview:
     async def _follow(self) -> None:
         """Tell rows that changed: of those whose folders were written to, and of new ones."""
         woken: dict[str, None] = {}
+        again: dict[str, None] = {}
         stirred = asyncio.Event()
         watched: dict[str, _Watch] = {}
 
@@ -150,17 +151,20 @@ class Overview:
                 places = await asyncio.to_thread(_places, dict(self._found))
                 for name in [it for it, watch in watched.items() if places.get(it) != watch.place]:
                     watched.pop(name).end()
-                for name in [it for it in self._found if it not in watched]:
+                fresh = {name: None for name in self._found if name not in watched}
+                for name in fresh:
                     end = self._notices.watch(self._found[name].folder, partial(note, name))
                     watched[name] = _Watch(places.get(name), end)
-                    woken[name] = None
                 # The kernel tells of no folder elsewhere, nor of a database.
                 asked = {name: None for name, it in watched.items() if it.is_deaf or self._is_elsewhere(name)}
-                changed = [self._found[name] for name in woken | asked if name in self._found]
+                changed = [self._found[name] for name in woken | again | fresh | asked if name in self._found]
+                again = dict(woken)
                 woken.clear()
                 stirred.clear()
                 await self._tell(changed)
                 await asyncio.sleep(_GAP_S)
+                if again:
+                    continue  # a notice comes before others can see the write that it tells of
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_AGAIN_S):
                         await stirred.wait()

@@ -220,6 +220,10 @@ def test_a_brush_zooms_and_a_dot_opens(shown: Shown, look: Callable[..., Seen]) 
     expect(page.locator("h1")).to_contain_text("Node 1")
 
 
+# A browser tells of a pointer's moves, and draws, once a frame.
+_TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 def _dots(page: Page) -> tuple[float, float]:
     """Where the first node is drawn: found by moving along until the page tells of one."""
     box = page.locator(".plot").bounding_box()
@@ -232,7 +236,7 @@ def _dots(page: Page) -> tuple[float, float]:
     right = 58 + 0.5 / count * (box["width"] - 72)
     for down in range(10, int(box["height"]) - 40, 8):
         page.mouse.move(box["x"] + right, box["y"] + down)
-        page.wait_for_timeout(20)
+        page.evaluate(_TWO_FRAMES)
         if page.is_visible(".tip"):
             return box["x"] + right, box["y"] + down
     raise AssertionError("no dot was found")
@@ -277,7 +281,7 @@ def test_the_pictures_of_the_docs(tmp_path: Path, served: Callable[..., Served],
         for view, name in PICTURES.items():
             page = seen.go(f"node/{best.id}" if view == "node" else view)
             page.wait_for_selector({"": ".side .card:has-text('Winner')", "tree": ".tree .on-path"}.get(view, ".d-new"))
-            page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            page.evaluate(_TWO_FRAMES)
             assert page.inner_text("#where .pill") == "running"
             picture = page.screenshot()
             assert len(picture) < _MOST_BYTES
