@@ -233,7 +233,12 @@ async def test_a_notice_that_comes_before_what_it_tells_of(stage: Stage, monkeyp
     """The kernel tells of a commit's bytes before others can see it: the overview looks once more."""
     stage.write()
     tells: list[Callable[[str], None]] = []
-    monkeypatch.setattr(Notices, "watch", lambda _, __, tell: tells.append(tell) or (lambda: None))
+
+    def watch(_: Notices, __: Path, tell: Callable[[str], None]) -> Callable[[], None]:
+        tells.append(tell)
+        return lambda: None
+
+    monkeypatch.setattr(Notices, "watch", watch)
     monkeypatch.setattr("orchestrator.views.page.overview._GAP_S", 0.2)
     async with Site(stage.folder) as site:
         overview, looked = Stream(site, "/api/updates"), asyncio.Queue[None]()
