@@ -15,6 +15,7 @@ from sandbox.attacks.attack import Arena
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.backends.runc.backend import RuncBackend
+from sandbox.backends.runc.rootless import is_rootless
 from sandbox.backends.runc.runtime import working_directory
 from sandbox.config import DockerConfig, RuncConfig
 from sandbox.environment import child_environment
@@ -30,11 +31,20 @@ class LocalTarget:
     def __init__(self, config: LocalConfig) -> None:
         self._config = config
         self.runtime = config.runtime
-        log = {"log_driver": "no engine is there that could keep a log"}
-        self.never: Mapping[str, str] = log if isinstance(config, RuncConfig) else {}
+        self.never = _never(config)
 
     async def open(self, posture: Posture = FULL) -> Arena:
         return await open_arena(self._config, posture)
+
+
+def _never(config: LocalConfig) -> Mapping[str, str]:
+    if not isinstance(config, RuncConfig):
+        return {}
+    never = {"log_driver": "no engine is there that could keep a log"}
+    if is_rootless():
+        of_the_host = "the kernel starts nothing for an ordinary user in the host's own namespace"
+        never |= dict.fromkeys(("network", "ipc"), of_the_host)
+    return never
 
 
 async def open_arena(config: LocalConfig, posture: Posture = FULL) -> Arena:

@@ -48,13 +48,18 @@ class Rights:
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
+def is_rootless() -> bool:
+    """Whether root of this process is not the machine's."""
+    return UID_MAP.read_text().split() != ["0", "0", str(_ALL_IDS)]
+
+
 def rights_here() -> Rights:
     """Raises Refused for an ordinary user, with what is missing here, or how to start us."""
     if os.geteuid() != 0:
         raise Refused(f"chambers without a daemon need root, or a user namespace: {_advice()}")
-    blocks = [tuple(map(int, line.split())) for line in UID_MAP.read_text().splitlines()]
-    if blocks == [(0, 0, _ALL_IDS)]:
+    if not is_rootless():
         return Rights(False, CHAMBER_UIDS)
+    blocks = [tuple(map(int, line.split())) for line in UID_MAP.read_text().splitlines()]
     found = max((_usable(first, count) for first, _, count in blocks), key=len, default=range(0))
     if len(found) < _FEWEST:
         raise Refused(

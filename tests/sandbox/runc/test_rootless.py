@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sandbox import Refused
+from sandbox import Refused, RuncConfig
+from sandbox.attacks.hosts import LocalTarget
 from sandbox.backends.runc import cgroups, rootless
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.estate import Estate, group_of, sweep
@@ -216,6 +217,22 @@ def test_walls(user: User) -> None:
 @pytest.mark.timeout(1800)
 def test_every_attack(user: User) -> None:
     done = user.run("blastdoor", "attack", "--backend", "runc")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_flags_that_the_kernel_keeps_on(here: Path) -> None:
+    """No ordinary user may share the host's own namespaces: no chamber would start without these flags."""
+    assert set(LocalTarget(RuncConfig()).never) == {"log_driver"}
+    (here / "uid_map").write_text(MAPPED)
+    assert set(LocalTarget(RuncConfig()).never) == {"log_driver", "network", "ipc"}
+
+
+@pytest.mark.docker
+@pytest.mark.attack
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_flag_is_noticed(user: User) -> None:
+    done = user.run("blastdoor", "attack", "--backend", "runc", "--mutate")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
