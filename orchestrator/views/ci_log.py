@@ -55,5 +55,11 @@ def guard_output(environment: Mapping[str, str] | None = None) -> None:
             setattr(sys, name, guarded)
 
 
+def finish_output() -> None:
+    """What Python does with our output at its end, for a process that ends without it."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.finish() if isinstance(stream, CiLog) else stream.flush()
+
+
 def _is_file(stream: io.TextIOWrapper) -> bool:
     return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)

@@ -11,7 +11,7 @@ from typing import Never
 
 import click
 
-from orchestrator.views.ci_log import guard_output
+from orchestrator.views.ci_log import finish_output, guard_output
 from orchestrator.views.commands import COMMANDS, Commands
 from orchestrator.views.exits import Exit
 
@@ -65,7 +65,8 @@ def main() -> Never:
         sys.exit(code if isinstance(code, int) else Exit.OK)
     except click.Abort:
         click.echo("blastdoor: interrupted", err=True)
-        sys.exit(Exit.INTERRUPTED)
+        finish_output()
+        os._exit(Exit.INTERRUPTED)  # all is closed; a thread that waits for an engine would hold us for minutes
     except click.ClickException as error:
         where = getattr(error, "ctx", None)
         command = where.command_path if where else "blastdoor"

@@ -1,6 +1,5 @@
 """`blastdoor attack`: the attack suite, as a table."""
 
-import asyncio
 import json
 import logging
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from orchestrator.choices import OWN_ENGINE
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.views.chamber.doctor import examined_by
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import site_options
 from orchestrator.wiring.options import resolve_site
@@ -59,7 +59,7 @@ def command(
     _, attacked = examined_by(settings, chosen, runtimes)
     targets = [provider.target() for provider in attacked.values()]
     view: _MutationView | _AttackView = _MutationView(as_json) if mutate else _AttackView(as_json, only)
-    return Exit.OK if asyncio.run(view.show(targets)) else Exit.NOT_GOOD
+    return Exit.OK if run_in_loop(view.show(targets)) else Exit.NOT_GOOD
 
 
 class _View:

@@ -1,6 +1,5 @@
 """`blastdoor doctor`: does this machine hold what a chamber promises?"""
 
-import asyncio
 import json
 import logging
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from rich.table import Table
 from orchestrator import logs
 from orchestrator.settings import Settings
 from orchestrator.views.chamber.contract import show_contract, show_posture
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.wiring.choice import SiteChoice
@@ -48,7 +48,7 @@ def command(
     rows: list[dict[str, Any]] = []
     posture: dict[str, Any] = {}
     for provider in examined.values():
-        posture, found = asyncio.run(_examine(console, provider, settings.image, chosen.gpu, only or tuple(CONTRACT)))
+        posture, found = run_in_loop(_examine(console, provider, settings.image, chosen.gpu, only or tuple(CONTRACT)))
         rows += found
     broken = [row for row in rows if row["holds"] is False]
     if as_json:
@@ -65,7 +65,7 @@ def examined_by(settings: Settings, chosen: SiteChoice, runtimes: Sequence[str])
     Raises UsageError for a runtime where nobody has a choice of them.
     """
     provider = make_provider(settings, chosen)
-    about = asyncio.run(provider.about())
+    about = run_in_loop(provider.about())
     if about.runtimes is None:
         if runtimes:
             raise click.UsageError("--runtime is examined on one's own engine; leave it out, or --backend")

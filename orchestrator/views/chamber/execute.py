@@ -1,6 +1,5 @@
 """`blastdoor exec`: one command in a fresh chamber."""
 
-import asyncio
 import dataclasses
 import json
 from pathlib import Path
@@ -10,6 +9,7 @@ import click
 
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, say, site_options
 from orchestrator.wiring.choice import NO_GPU
@@ -119,7 +119,7 @@ def command(settings: Settings, /, words: tuple[str, ...], **flags: Any) -> int:
     source = flags["source"]
     bundle = Bundle.from_folder(source, byte_cap=job.limits.bundle_bytes) if source else Bundle({})
     planned.usd_per_second(job.limits)  # Refused, before anything is made
-    outcome = asyncio.run(_execute(provider, job, bundle, Echo(flags["as_json"])))
+    outcome = run_in_loop(_execute(provider, job, bundle, Echo(flags["as_json"])))
     _show(outcome, flags["as_json"])
     if flags["target"]:
         write_outputs(outcome.outputs, flags["target"])

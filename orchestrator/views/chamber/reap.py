@@ -1,12 +1,12 @@
 """`blastdoor reap`: remove what an earlier crash left."""
 
-import asyncio
 import json
 from typing import Any
 
 import click
 
 from orchestrator.settings import Settings
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.wiring.options import resolve_site
@@ -23,7 +23,7 @@ def command(settings: Settings, /, as_json: bool, **given: Any) -> None:
     Exit code 3 when something could not be removed; stderr names it.
     """
     chosen = resolve_site(flags_of(given), settings, anywhere=True)
-    ended, left = asyncio.run(make_provider(settings, chosen).reap())
+    ended, left = run_in_loop(make_provider(settings, chosen).reap())
     _tell(ended, left, as_json=as_json)
     if left:
         raise click.exceptions.Exit(Exit.NO_ENGINE)

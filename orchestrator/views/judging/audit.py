@@ -1,6 +1,5 @@
 """`blastdoor audit`: adversaries try to cheat a task's judge, before a search does. Campaigns tell its score."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from orchestrator.task.snapshot import snapshot
 from orchestrator.text import printable
 from orchestrator.views.campaign.opening import json_option, json_text, task_argument
 from orchestrator.views.campaign.screen import open_screen
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, run_flags
 from orchestrator.views.judging.audit_record import record
@@ -107,7 +107,7 @@ def command(
             return with_model(done, more.found, more.judged, findings)
 
     with view:
-        report = asyncio.run(work())
+        report = run_in_loop(work())
     asked = Asked(runs=runs, quick=quick, only=only, accept=accept, proposer=proposer)
     told = record(loaded, taken, report, findings, asked)
     text = json_text(told.model_dump(mode="json")) + "\n"

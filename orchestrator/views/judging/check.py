@@ -1,6 +1,5 @@
 """`blastdoor check`: whether a task is fit to be searched, before the first attempt is paid for. Records nothing."""
 
-import asyncio
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from orchestrator.task.snapshot import snapshot
 from orchestrator.text import printable, printable_lines
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.judging.estimates import Expected, tell_cost, tell_noise, tell_profile
@@ -72,7 +72,7 @@ def command(settings: Settings, /, task: Path, runs: int, no_cheats: bool, as_js
             await examine(loaded, task, site, settings, findings, options=options, runs=runs, cheats=not no_cheats)
 
     with view:
-        asyncio.run(work())
+        run_in_loop(work())
     if as_json:
         print_json(record_of(loaded, findings))
     else:

@@ -1,6 +1,5 @@
 """`blastdoor gate`: one untrusted change in, a decision and an exit code out, for a stage of a build."""
 
-import asyncio
 import hashlib
 import os
 import sys
@@ -40,6 +39,7 @@ from orchestrator.text import printable
 from orchestrator.units import stamp, utc_now
 from orchestrator.views.campaign.opening import json_option, json_text, print_json, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, say, site_options
 from orchestrator.views.judging.audit_record import audit_of, refuse_other_terms, signed_part
@@ -135,7 +135,7 @@ def command(
 
     audited = audit_of(audit_file, snapshot(load_task(task), task)) if audit_file else None
     work = gate(task, change, settings, open_chosen, place=place, must_improve=must_improve, keep=keep, audit=audited)
-    report = asyncio.run(work)
+    report = run_in_loop(work)
     for name, make in _FORMS.items():
         if path := files[name]:
             write_whole(path, make(report))

@@ -1,6 +1,5 @@
 """`blastdoor serve`: a page that shows campaigns in a browser, and with --control acts on them."""
 
-import asyncio
 import os
 import secrets
 import sys
@@ -13,6 +12,7 @@ from click.core import ParameterSource
 
 from orchestrator.views.campaign.export import writing
 from orchestrator.views.campaign.opening import given_settings
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.page.entrance import Entrance
 from orchestrator.views.page.listening import LOOPBACK, PORT, Certificate, Listening, listen
 
@@ -75,7 +75,7 @@ def command(
     # Loaded here: no other command needs a server.
     from orchestrator.views.page.running import serve
 
-    asyncio.run(serve(places, given_settings(), listening, entrance))
+    run_in_loop(serve(places, given_settings(), listening, entrance))
 
 
 def _export(folders: Sequence[Path], file: Path) -> None:

@@ -1,6 +1,5 @@
 """`blastdoor ab`: two ways to search, each on the same seeds and the same budget, one campaign after the other."""
 
-import asyncio
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from orchestrator.views.campaign.opening import json_option, print_json, task_ar
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.sections.ab import AbMaterial, ab_sections, label
 from orchestrator.views.campaign.sections.material import typed
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import run_flags, say, site_options, value_of
 from orchestrator.views.render.data import record
@@ -269,7 +269,7 @@ def _run_one(task: Path, folder: Path, asked: Asked, turn: Turn, settings: Setti
         goes_on=_again(task, folder),
     )
     try:
-        finished = asyncio.run(work(wanted))
+        finished = run_in_loop(work(wanted))
     except NoBaseline as error:
         say(f"  failed: {error}")
         return Ended(why=str(error), failed=True)

@@ -1,6 +1,5 @@
 """`blastdoor discover`: what in a repository is worth a search, and the task for it."""
 
-import asyncio
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from orchestrator.task.audits import keep_audit
 from orchestrator.task.snapshot import snapshot
 from orchestrator.views.campaign.opening import json_option, json_text, print_json
 from orchestrator.views.campaign.sections.material import typed
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, run_flags, say, site_options
 from orchestrator.views.judging.audit_record import record as audit_record
@@ -126,7 +126,7 @@ def command(
         async with open_site(settings, choice, say) as site:
             return await _look(found, needs, site, settings, asked)
 
-    return asyncio.run(work())
+    return run_in_loop(work())
 
 
 async def _look(repository: Repository, needs: Needs, site: Site, settings: Settings, asked: _Asked) -> int:

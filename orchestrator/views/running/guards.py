@@ -1,6 +1,5 @@
 """`blastdoor guards`: the guards that a node inherits, checked on their own, or a new one hung on it."""
 
-import asyncio
 import shlex
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from orchestrator.views.campaign.opening import (
     task_argument,
 )
 from orchestrator.views.campaign.opening import open_campaign as read
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.running.parts import open_place
@@ -55,7 +55,7 @@ def command(settings: Settings, /, node: str, task: Path, **given: Any) -> int:
         raise click.UsageError("--command and --beside-judge belong to --add NAME")
     if not given["is_check"]:
         return _list(task, node, bool(given["as_json"]))
-    checked = asyncio.run(_check(settings, task, node, flags_of(given)))
+    checked = run_in_loop(_check(settings, task, node, flags_of(given)))
     return _show(node, checked, bool(given["as_json"]))
 
 

@@ -1,6 +1,5 @@
 """`blastdoor import`: a task of another public system becomes one of ours."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +22,7 @@ from orchestrator.task import FILE, TaskError, load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.views.campaign.opening import json_option, print_json
 from orchestrator.views.campaign.sections.material import typed
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.wiring.options import resolve, resolve_site
 from orchestrator.wiring.parts import make_parts
 from orchestrator.wiring.sites import open_site, refuse_paid
@@ -76,7 +76,7 @@ def command(
         raise click.UsageError(str(error)) from None
     if measure:
         by_reading = [line for line in imported.mapped if not line.startswith("certify.rule")]
-        line = asyncio.run(_measured(imported, folder, settings))
+        line = run_in_loop(_measured(imported, folder, settings))
         imported = replace(imported, mapped=(*by_reading, line))
     if as_json:
         print_json(_record(imported, folder, tier))

@@ -1,6 +1,5 @@
 """`blastdoor minimise`: take a winner apart, and leave out what does nothing for its score."""
 
-import asyncio
 from pathlib import Path
 
 import click
@@ -25,6 +24,7 @@ from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.sections.evidence import audited, other_judge
 from orchestrator.views.campaign.sections.material import typed
 from orchestrator.views.campaign.sections.minimal import parts_of
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import notify_option
 from orchestrator.views.render.data import record
@@ -62,7 +62,7 @@ def command(settings: Settings, /, words: tuple[str, ...], trials: int | None, a
     if done is None:
         if doubts:
             click.echo(f"warning: {doubts}: what keeps the score may be a hole alone; read it", err=True)
-        reason = asyncio.run(work(_wanted(task, trials, settings, as_json), minimises=winner.id)).reason
+        reason = run_in_loop(work(_wanted(task, trials, settings, as_json), minimises=winner.id)).reason
         if reason == INTERRUPTED:
             return Exit.INTERRUPTED
         click.echo(reason, err=True)

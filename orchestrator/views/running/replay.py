@@ -1,6 +1,5 @@
 """`blastdoor replay`: does a score stand?"""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 from orchestrator.views.campaign.opening import json_option, node_argument, print_json, task_argument
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.running.parts import open_place
@@ -38,7 +38,7 @@ def command(settings: Settings, /, node: str, task: Path, tolerance: float, as_j
 
     Exit code 0 when it stands, 1 when it does not.
     """
-    found, again = asyncio.run(_replay(settings, task, node, tolerance, flags_of(given)))
+    found, again = run_in_loop(_replay(settings, task, node, tolerance, flags_of(given)))
     if as_json:
         verdict = again.verdict.model_dump(mode="json") if again.verdict else None
         print_json({"node": found.id, "stands": again.stands, "kept": again.kept, "why": again.why, "verdict": verdict})

@@ -1,6 +1,5 @@
 """`blastdoor run`: a campaign from its first node, or a new run with other criteria in one that is there."""
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import click
 from orchestrator.run_options import Scope
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, notify_option, run_flags, site_options
 from orchestrator.views.running.plan import show_plan
@@ -58,12 +58,12 @@ def command(settings: Settings, /, task: Path, **given: Any) -> int:
 
 def finish(wanted: Wanted, as_json: bool) -> int:
     """Work, then say what came of it; then the same for its combinations, where that was asked for."""
-    finished = asyncio.run(work(wanted))
+    finished = run_in_loop(work(wanted))
     if finished.reason != INTERRUPTED and not finished.gave_up and combines_next(wanted.task, wanted.settings):
         if not as_json:
             show_summary(wanted.task, finished.reason)
         wanted = replace(wanted, how=How.COMBINE, flags=wanted.flags.of_a_stage(), start=None)
-        finished = asyncio.run(work(wanted))
+        finished = run_in_loop(work(wanted))
     if as_json:
         print_json(summary_record(wanted.task, finished.reason))
     else:

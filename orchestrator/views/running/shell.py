@@ -14,6 +14,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import parse_duration
 from orchestrator.text import printable, printable_lines
 from orchestrator.views.campaign.opening import json_option, node_argument, print_json, task_argument
+from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
 from orchestrator.views.flags import flags_of, site_options
 from orchestrator.views.parsing import Parsed
@@ -40,7 +41,7 @@ def command(
     if as_json and line is None:
         raise click.UsageError("--json needs -c LINE; a conversation has no end to print")
     said: list[str] = []
-    end = asyncio.run(_shell(settings, task, node, line, wall, flags_of(given), said.append if as_json else click.echo))
+    end = run_in_loop(_shell(settings, task, node, line, wall, flags_of(given), said.append if as_json else click.echo))
     if as_json:
         print_json({"node": node, "line": line, "output": said, "exit_code": end.code, "ended": end.reason})
     elif line is None or end.code is None:

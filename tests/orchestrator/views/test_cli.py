@@ -46,6 +46,7 @@ def test_ctrl_c_is_told(blastdoor: Blastdoor, monkeypatch: pytest.MonkeyPatch) -
         raise KeyboardInterrupt
 
     monkeypatch.setattr("orchestrator.views.commands.load", interrupted)
+    monkeypatch.setattr("os._exit", sys.exit)
     code, stderr = blastdoor("init", "task")
     assert (code, stderr.strip()) == (Exit.INTERRUPTED, "blastdoor: interrupted")
 

@@ -210,20 +210,33 @@ def test_a_dry_run_refuses_what_a_run_would(
     assert line in str(blastdoor("run", tmp_path / "t", "--dry-run", "--proposer", "llm", *words).exception)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_before_a_campaign_is_open(tmp_path: Path, number: int) -> None:
-    """One line and exit code 130 while the engine, which does not answer, is still asked; nothing is on record."""
-    folder, place = write_task(tmp_path / "t"), str(tmp_path / "engine")
+def ended_by(number: int, folder: Path, *words: str | Path) -> list[str]:
+    """What a command says on stderr that gets a signal while the engine, which does not answer, is asked."""
+    place = str(folder / "engine")
     with socket.socket(socket.AF_UNIX) as engine, tempfile.TemporaryFile() as stderr:
         engine.bind(place)
         engine.listen()
         env = {**os.environ, "DOCKER_HOST": f"unix://{place}", "BLASTDOOR_DOCKER_HOST": f"unix://{place}"}
-        with Started("run", folder, "--proposer", "operators", env=env, stderr=stderr) as process:
+        with Started(*words, env=env, stderr=stderr) as process:
             asked, _ = engine.accept()
             with asked:
                 process.send_signal(number)
                 assert process.wait() == 130
         stderr.seek(0)
-        [line] = stderr.read().decode().splitlines()
+        return stderr.read().decode().splitlines()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_a_campaign_is_open(tmp_path: Path, number: int) -> None:
+    """One line and exit code 130; nothing is on record."""
+    folder = write_task(tmp_path / "t")
+    [line] = ended_by(number, tmp_path, "run", folder, "--proposer", "operators")
     assert line == "interrupted before it began (Ctrl-C again ends at once); run it again"
     assert not (folder / ".blastdoor").exists()
+
+
+@pytest.mark.parametrize("command", ["check", "audit", "doctor", "exec"])
+def test_ctrl_c_where_an_engine_does_not_answer(tmp_path: Path, command: str) -> None:
+    """It ends while a thread still waits for the engine, which may be minutes."""
+    words = {"doctor": [], "exec": ["--", "true"]}.get(command, [write_task(tmp_path / "t")])
+    assert ended_by(signal.SIGINT, tmp_path, command, *words)[-1] == "blastdoor: interrupted"
