@@ -133,6 +133,8 @@ class Pulse:
         try:
             await asyncio.wait([asking], timeout=self._within_s)
             for _ in range(CATCH_UP):
+                if asking.done():
+                    break
                 await asyncio.sleep(0)
             if not asking.done():
                 return "no answer in time"

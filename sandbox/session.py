@@ -56,7 +56,7 @@ class Session:
         self._arrived = time.monotonic()
         self._seconds: dict[str, float] = {}
         self._mark = time.monotonic()
-        self._due = self._delivered_by = self._mark
+        self._begun = self._due = self._delivered_by = self._mark
         self._sending: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Lock()
         self._pump = asyncio.create_task(self._read_all())
@@ -262,7 +262,8 @@ class Session:
                 due = min(due, time.monotonic() + job.limits.grace)
                 await self._command("stop")
             elif isinstance(event, Said) and event.phase is phase:
-                self._seconds[phase.name.lower()], self._mark = max(0.0, at - self._mark), at
+                self._seconds[phase.name.lower()] = max(0.0, at - self._begun)
+                self._begun = self._mark = at
                 if self._stop_asked:
                     raise Ended(await self._collect(job, Told(Ending.STOPPED, event.code)))
                 if phase is Phase.BUILT and event.code:
@@ -315,7 +316,12 @@ class Session:
             due = min(due + limit, last)
 
     async def _begin(self) -> None:
-        """Nothing hostile runs before this order, so one that does not get through is nobody's fault in there."""
+        """Nothing hostile runs before this order, so one that does not get through is nobody's fault in there.
+
+        A phase is measured from before the order, since its end may be here before we hear that the order is; its limit
+        counts from after it.
+        """
+        self._begun = time.monotonic()
         try:
             async with asyncio.timeout(self._delivered_by - time.monotonic()):
                 await self._link.send(b"go\n")

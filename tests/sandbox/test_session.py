@@ -47,6 +47,26 @@ async def test_whole_run() -> None:
     assert outcome.facts == {"cpu": "pretended"}
 
 
+async def test_a_run_that_is_over_before_its_order_is_known_to_have_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took some time all the same."""
+    played = await play(JOB)
+    link = played.hold.link
+    send = link.send
+
+    async def late(data: bytes) -> None:
+        await send(data)
+        if data == b"go\n":
+            played.hold.out(b"done 0 0 0\n")
+            await settled()
+
+    monkeypatch.setattr(link, "send", late)
+    played.hold.out(b"unpacked 0\n")
+    assert await played.hold.order() == "harvest"
+    played.hold.out(ARCHIVE)
+    link.end()
+    assert (await played.outcome()).usage.run_s > 0
+
+
 async def test_a_bill_goes_on_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider's clock does not stop with ours: an hour of sleep is an hour on the bill."""
     slept = 0.0
