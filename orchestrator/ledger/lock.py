@@ -32,6 +32,19 @@ class Holder:
     host: str
     since: str
 
+    @property
+    def is_dead(self) -> bool:
+        """Known of one on this machine only."""
+        if self.host != socket.gethostname() or self.pid <= 0:
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass  # somebody else's, and alive
+        return False
+
     def __str__(self) -> str:
         return f"pid {self.pid} on host {self.host}, since {self.since}"
 

@@ -41,8 +41,9 @@ T = TypeVar("T")
 PATIENCE_S = 600.0
 # A campaign that another holds may be held by our own connection that died, until the server notices.
 HELD_S = 10.0
-# Who was killed a moment ago is still connected until the server sees it.
+# Who was killed a moment ago is still connected until the server sees it; who is known to be dead, for as long.
 _GRACE_S = 1.0
+_DEAD_S = 60.0
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 
 # A host that answers no more is noticed by either side within seconds, instead of hours.
@@ -147,13 +148,16 @@ class Postgres:
         return None
 
     def lock(self, connection: Connection) -> bool:
-        until = time.monotonic() + _GRACE_S
+        began = time.monotonic()
         while True:
             with connection.transaction(writes=True):
                 if connection.execute(_TRY, key=self._key) == [(True,)]:
                     connection.execute(TELL, key=_HOLDER, value=introduction())
                     return True
-            if time.monotonic() > until:
+                about = connection.execute(TOLD, key=_HOLDER)
+            holder = introduced(about[0][0]) if about else None
+            patience_s = _DEAD_S if holder and holder.is_dead else _GRACE_S
+            if time.monotonic() - began > patience_s:
                 return False
             time.sleep(0.05)
 

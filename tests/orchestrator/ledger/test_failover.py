@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -195,10 +197,10 @@ def test_server_restarts(filled: Ledger, postgres_server: PrivatePostgres, how: 
 
 def test_stays_away(filled: Ledger, postgres_server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the bound it is one typed error in one line that says what to do; when it is back, all is as it was."""
-    monkeypatch.setattr(dialect, "PATIENCE_S", 0.2)
-    before = filled.snapshot()
+    before, patience_s = filled.snapshot(), dialect.PATIENCE_S
     postgres_server.stop()
     try:
+        monkeypatch.setattr(dialect, "PATIENCE_S", 0.2)
         for use in (lambda: filled.append([Entry("a", "{}")], {}, AT), filled.head, lambda: filled.seize("x")):
             with pytest.raises(Away) as caught:
                 use()
@@ -209,6 +211,7 @@ def test_stays_away(filled: Ledger, postgres_server: PrivatePostgres, monkeypatc
         with pytest.raises(Away, match="cannot be reached"):
             Ledger.open(filled.where)
     finally:
+        monkeypatch.setattr(dialect, "PATIENCE_S", patience_s)
         postgres_server.start()
     assert filled.snapshot() == before
     assert filled.append([Entry("a", "{}")], {}, AT)[0].seq == 6
@@ -258,9 +261,17 @@ def test_T86_a_signal_ends_the_wait(breaking: tuple[Ledger, FaultProxy]) -> None
     ledger, line = breaking
     before = signal.getsignal(signal.SIGINT)
     line.cut()
-    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    def interrupt() -> None:
+        while signal.getsignal(signal.SIGINT) is before:  # until it waits, a signal would end the test
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
     with pytest.raises(Away, match="go on with blastdoor resume"):
         turn(ledger, 0)
+    interrupting.join()
     assert signal.getsignal(signal.SIGINT) is before
     line.heal()
     turn(ledger, 0)
@@ -276,7 +287,7 @@ def test_given_up_before_it_waits(breaking: tuple[Ledger, FaultProxy]) -> None:
         wait([working], 0.5)
         ledger.give_up()
         line.cut()
-        _, waiting = wait([working], 30)
+        _, waiting = wait([working], 120)
         line.heal()
         assert not waiting
         with pytest.raises(Away, match="go on with blastdoor resume"):
@@ -333,7 +344,9 @@ def test_lock_was_lost(ledger: Ledger, address: Address, raw: Raw, monkeypatch: 
     ledger.hold()
     head = ledger.head()
     with Ledger.open(address) as other, psycopg.connect(address.url.get_secret_value(), autocommit=True) as admin:
-        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
+        # It is told to end, and lets go when it does.
+        while admin.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'").fetchall():
+            time.sleep(0.01)
         other.hold()
         with pytest.raises(Held):
             ledger.append([Entry("a", "{}")], {}, AT)
@@ -341,12 +354,33 @@ def test_lock_was_lost(ledger: Ledger, address: Address, raw: Raw, monkeypatch: 
     ledger.append([Entry("a", "{}")], {}, AT)
 
 
+def test_one_that_died_is_waited_for(
+    ledger: Ledger, address: Address, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server sees later than we do that a holder is gone: who goes on in its place is not told that it works."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    with Ledger.open(address) as other:
+        other.hold()
+        raw.execute("UPDATE meta SET value = replace(value, ?, ?)", f'"pid": {os.getpid()}', f'"pid": {dead.pid}')
+
+        def sleep(_: float) -> None:
+            other.close()
+
+        monkeypatch.setattr(dialect, "_GRACE_S", 0.0)
+        monkeypatch.setattr(dialect, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+        ledger.hold()
+    holder = ledger.held_by()
+    assert holder
+    assert (holder.pid, holder.is_dead) == (os.getpid(), False)
+
+
 def test_frozen_half_way(ledger: Ledger, address: Address) -> None:
     """Who froze in the middle of a transaction is thrown out by the server, and the next one can seize."""
     with psycopg.connect(address.url.get_secret_value()) as frozen:
         frozen.execute(f"SET search_path = {address.schema}".encode())
-        frozen.execute("SET idle_in_transaction_session_timeout = '300ms'")
         frozen.execute("SELECT epoch FROM fence FOR UPDATE")
+        frozen.execute("SET idle_in_transaction_session_timeout = '300ms'")  # from now on
         with Ledger.open(address) as other:
             assert other.seize("next") == 2
         with pytest.raises(psycopg.Error, match="idle-in-transaction"):
