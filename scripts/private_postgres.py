@@ -9,7 +9,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,9 +17,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from distribution import Unprepared, program, require
+from held_port import HeldPort
 
-START_SECONDS = 60
-STOP_SECONDS = 60
+START_SECONDS = 300
+STOP_SECONDS = 300
 USER = "tester"
 _SETTINGS = """
 listen_addresses = '127.0.0.1'
@@ -34,10 +34,10 @@ log_min_messages = fatal
 class PrivatePostgres:
     """`start`, `stop` and `kill` as often as one likes; the data stay. The password is made for this server alone."""
 
-    def __init__(self, home: Path, password: str) -> None:
+    def __init__(self, home: Path, password: str, port: int) -> None:
         self.home = home
         self.log = home / "server.log"
-        self.port = _free_port()
+        self.port = port
         self._password = password
         self._server: subprocess.Popen[bytes] | None = None
 
@@ -84,9 +84,10 @@ class PrivatePostgres:
         self.start()
 
     def _is_ready(self) -> bool:
-        """The server writes its state into the last line of this file."""
+        """The server writes its state into the last line of this file; one that was killed left its own behind."""
         try:
-            return (self.home / "data" / "postmaster.pid").read_text().splitlines()[7].strip() == "ready"
+            told = (self.home / "data" / "postmaster.pid").read_text().splitlines()
+            return self._server is not None and (told[0], told[7].strip()) == (str(self._server.pid), "ready")
         except (OSError, IndexError):
             return False
 
@@ -95,11 +96,11 @@ class PrivatePostgres:
 def postgres(log: Path, within: Path | None = None) -> Iterator[PrivatePostgres]:
     """Installs the server where it is missing, or says what to install. `within` must be open to the server's user."""
     require("initdb", "postgres", log=log)
-    with tempfile.TemporaryDirectory(prefix="blastdoor-pg-", dir=within) as folder:
+    with tempfile.TemporaryDirectory(prefix="blastdoor-pg-", dir=within) as folder, HeldPort() as port:
         home = Path(folder)
         if os.geteuid() == 0:
             shutil.chown(home, _account().pw_name)
-        server = PrivatePostgres(home, f"canary/{secrets.token_hex(8)}@?%")
+        server = PrivatePostgres(home, f"canary/{secrets.token_hex(8)}@?%", port.number)
         server.make()
         try:
             server.start()
@@ -124,9 +125,3 @@ def _account() -> pwd.struct_passwd:
         raise Unprepared(
             "PostgreSQL refuses root, and there is no user postgres: make one, or do not be root"
         ) from None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

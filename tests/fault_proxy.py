@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from held_port import HeldPort
+
 _PIECE = 65_536
 _ANSWER_S = 60.0
 
@@ -28,7 +30,7 @@ class FaultProxy:
         self._path = str(folder / "line.sock") if folder and self._target.scheme == "unix" else None
         if self._target.scheme == "unix" and not self._path:
             raise ValueError("a Unix socket needs a folder")
-        self._port = 0
+        self._port = None if self._path else HeldPort()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault proxy", daemon=True)
         self._server: asyncio.Server | None = None
@@ -43,7 +45,8 @@ class FaultProxy:
     def url(self) -> str:
         if self._path:
             return f"unix://{self._path}"
-        return self._target._replace(netloc=f"{self._credentials}127.0.0.1:{self._port}").geturl()
+        number = self._port.number if self._port else 0
+        return self._target._replace(netloc=f"{self._credentials}127.0.0.1:{number}").geturl()
 
     @property
     def _credentials(self) -> str:
@@ -81,6 +84,8 @@ class FaultProxy:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_ANSWER_S)
         self._loop.close()
+        if self._port:
+            self._port.close()
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(_ANSWER_S)
@@ -95,9 +100,8 @@ class FaultProxy:
             return
         if self._path:
             self._server = await asyncio.start_unix_server(self._accept, self._path)
-        else:
-            self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
-            self._port = self._server.sockets[0].getsockname()[1]
+        elif self._port:
+            self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port.number)
 
     async def _cut(self) -> None:
         if self._server:
@@ -119,6 +123,9 @@ class FaultProxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._server:  # it came before the cut, and is heard of after it
+            writer.transport.abort()
+            return
         self.accepted += 1
         self._open.add(writer)
         try:

@@ -5,7 +5,6 @@ import json
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from distribution import program, require
+from held_port import HeldPort
 from orchestrator.views.exits import Exit
 from tests.deploy.templates import DEPLOY
 
@@ -136,14 +136,12 @@ def test_the_server_is_the_one_that_campaigns_ask() -> None:
 
 def test_a_campaign_starts_no_server(tmp_path: Path) -> None:
     """SkyPilot's own client, with the unit's environment: it says so instead, and leaves nothing running."""
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        port = str(door.getsockname()[1])
-    own = {"HOME": str(tmp_path), "SKYPILOT_API_SERVER_LOCAL_PORT": port, "PATH": os.environ["PATH"]}
-    environment = os.environ | _environment(UNIT) | own
-    environment.pop("SKYPILOT_API_SERVER_ENDPOINT", None)
     asking = [sys.executable, "-c", "from sky.client import sdk; sdk.get(sdk.status())"]
-    result = subprocess.run(asking, env=environment, capture_output=True, text=True, check=False)
+    with HeldPort() as port:
+        own = {"HOME": str(tmp_path), "SKYPILOT_API_SERVER_LOCAL_PORT": str(port.number), "PATH": os.environ["PATH"]}
+        environment = os.environ | _environment(UNIT) | own
+        environment.pop("SKYPILOT_API_SERVER_ENDPOINT", None)
+        result = subprocess.run(asking, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode != 0
     assert "SKYPILOT_DISABLE_LOCAL_API_SERVER" in result.stderr
     assert not (tmp_path / ".sky" / "api_server" / "server.log").exists()
@@ -164,7 +162,9 @@ def test_the_server_is_waited_for(tmp_path: Path) -> None:
         finally:
             server.shutdown()
             thread.join()
-    assert subprocess.run([shell, flag, once], env=environment, check=False, timeout=120).returncode != 0
+    with HeldPort() as port:
+        environment["SKYPILOT_API_SERVER_LOCAL_PORT"] = str(port.number)
+        assert subprocess.run([shell, flag, once], env=environment, check=False, timeout=120).returncode != 0
 
 
 class _Healthy(http.server.BaseHTTPRequestHandler):

@@ -24,6 +24,7 @@ class ModalEmulator:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.modal_emulator"],
             cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT / "scripts")},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,9 +1,14 @@
 """A gRPC server that can be cut off and come back on the same port."""
 
+import asyncio
 from typing import Any
 
 from grpclib.protocol import H2Protocol
 from grpclib.server import Server
+
+from held_port import HeldPort
+
+_ACCEPTING = 5  # turns of the loop, after which all that came has its connection
 
 
 class _Server(Server):
@@ -18,10 +23,6 @@ class _Server(Server):
         self.connected.append(super()._protocol_factory())
         return self.connected[-1]
 
-    @property
-    def port(self) -> int:
-        return int(self._server.sockets[0].getsockname()[1])  # type: ignore[union-attr] # started before it is asked
-
 
 def _is_over(known: H2Protocol) -> bool:
     """One that is being accepted has no connection yet."""
@@ -32,23 +33,24 @@ class Listener:
     def __init__(self, service: Any) -> None:
         self._service = service
         self._server: _Server | None = None
-        self._port = 0
+        self._port = HeldPort()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self._port.number}"
 
     async def listen(self) -> None:
         if self._server is None:
             self._server = _Server(self._service)
-            await self._server.start("127.0.0.1", self._port)
-            self._port = self._server.port
+            await self._server.start("127.0.0.1", self._port.number)
 
     async def cut(self) -> None:
         """Whoever is connected sees a closed connection; whoever comes is refused."""
-        if self._server:
-            self._server.close()
-            for known in self._server.connected:
+        server, self._server = self._server, None
+        if server:
+            server.close()
+            for _ in range(_ACCEPTING):
+                await asyncio.sleep(0)
+            for known in server.connected:
                 if transport := getattr(known.connection, "_transport", None):  # one that is closed has none
                     transport.abort()
-            self._server = None

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from held_port import HeldPort
 from sandbox import Refused, Unavailable
 from sandbox.wheels import Interpreter, fetch_wheels
 from tests.sandbox.make_wheel import make_source, make_wheel
@@ -99,12 +100,11 @@ async def test_a_wheel_can_not_smuggle_sources_in(shelf: Path, folder: Path, tmp
 
 async def test_an_index_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A network failure is not called an unknown package: trying again may help."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{port}/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")
-    with pytest.raises(Unavailable, match="index could not be reached"):
-        await fetch_wheels(("anything-zzz",), PYTHON, folder)
+    with HeldPort() as port:  # nobody listens there
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{port.number}/simple")
+        with pytest.raises(Unavailable, match="index could not be reached"):
+            await fetch_wheels(("anything-zzz",), PYTHON, folder)
 
 
 async def test_without_pip(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
