@@ -33,6 +33,7 @@ def live(folder: str, url: str, at: int | None = None, count: str = "") -> None:
     fate = Fate(at)
     fate.rule()
     asyncio.run(_work(Path(folder), url))
+    fate.end()
     if count:
         Path(count).write_text(json.dumps(fate.points))
 

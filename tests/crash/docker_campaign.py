@@ -48,6 +48,7 @@ def live(folder: str, owners: str, at: int | None = None, count: str = "") -> No
     fate = Fate(at)
     fate.rule()
     asyncio.run(_work(Path(folder), Path(owners)))
+    fate.end()
     if count:
         Path(count).write_text(json.dumps(fate.points))
 

@@ -38,15 +38,25 @@ _FOLDED = ("promoted", "trial intended", "judging ended", "attempt ended")
 
 
 class Fate:
-    """Kills its process at the point of a number, counted from 1; None spares it."""
+    """Kills its process at the point of a number, counted from 1, or of those with this name only; None spares it."""
 
-    def __init__(self, at: int | None) -> None:
+    def __init__(self, at: int | None, named: str = "") -> None:
         self.points: list[str] = []
         self._at = at
+        self._named = named
+        self._met = 0
 
     def meet(self, point: str) -> None:
         self.points.append(point)
-        if len(self.points) == self._at:
+        self._met += not self._named or point == self._named
+        if self._met == self._at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def end(self) -> None:
+        """The last point of all. Commits that meet are one, so that a life may have fewer points than were counted in
+        another: one that is not spared is killed here at the latest.
+        """
+        if self._at is not None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def rule(self) -> None:

@@ -64,12 +64,13 @@ def provider_of(folder: Path) -> Provider:
     return Provider(folder / "provider")
 
 
-def live(folder: str, at: int | None = None, count: str = "") -> None:
+def live(folder: str, at: int | None = None, named: str = "", count: str = "") -> None:
     """Work on the campaign until it is finished, or until fate strikes; `count` names a file for the points met."""
     campaign._POLL_S = 0.01
-    fate = Fate(at)
+    fate = Fate(at, named)
     fate.rule()
     asyncio.run(_work(Path(folder), fate))
+    fate.end()
     if count:
         Path(count).write_text(json.dumps(fate.points))
 

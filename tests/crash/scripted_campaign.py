@@ -102,34 +102,47 @@ def drafts(number: int, count: int) -> list[Point]:
     return both[:count]
 
 
-def live(folder: str, kind: str, at: int | None = None, within: float | None = None, count: str = "") -> None:
-    """Work on the campaign until it is finished, or until fate strikes; `count` names a file for the points met."""
+def live(
+    folder: str,
+    kind: str,
+    at: int | None = None,
+    within: float | None = None,
+    count: str = "",
+    *,
+    surely: bool = False,
+    gate: str = "",
+) -> None:
+    """Work on the campaign until it is finished, or until fate strikes, `surely` at the end at the latest; `count`
+    names a file for the points met. No chamber is opened before there is a file named by `gate`.
+    """
     campaign._POLL_S = 0.01  # a resume waits for its first turn; here that need not take long
     fate = Fate(at)
     fate.rule()
     if within is not None:
         die_within(within)
-    asyncio.run(_work(Path(folder), KINDS[kind]))
+    asyncio.run(_work(Path(folder), KINDS[kind], gate))
+    if surely:
+        fate.end()
     if count:
         Path(count).write_text(json.dumps(fate.points))
 
 
-async def _work(folder: Path, kind: Kind) -> None:
+async def _work(folder: Path, kind: Kind, gate: str) -> None:
     stages = _stages(folder)
     if stages < 2:
-        await _run(folder, kind, How.RESUME if stages else How.START, kind.attempts)
+        await _run(folder, kind, How.RESUME if stages else How.START, kind.attempts, gate)
     if kind.combined:
-        await _run(folder, kind, How.RESUME if stages == 2 else How.COMBINE, kind.combined)
+        await _run(folder, kind, How.RESUME if stages == 2 else How.COMBINE, kind.combined, gate)
 
 
-async def _run(folder: Path, kind: Kind, how: How, count: int) -> None:
+async def _run(folder: Path, kind: Kind, how: How, count: int, gate: str) -> None:
     script = Script(unsound=(9, 10))
     proposed: list[list[Point] | Act] = [drafts(number, kind.drafts) for number in range(1, count + 1)]
     if kind.ballast:
         proposed = [written({"value": 7, "idle": 1, "more": 2})]
     async with scripted(folder, script, *proposed, branching=kind.branching, how=how, **kind.flags) as session:
         script.noise = gaussian(session.bench.state, kind.sigma) if kind.sigma else None
-        script.on_open = _moving(session.bench.state, script, kind.changes_at)
+        script.on_open = _moving(session.bench.state, script, kind.changes_at, Path(gate) if gate else None)
         for event in (e.PromotionAsked, e.AttemptResumed):
             session.when(event, partial(_answer, folder, session.bench.state))
         await session.run()
@@ -141,8 +154,10 @@ def _answer(folder: Path, state: State, event: e.PromotionAsked | e.AttemptResum
         ask(folder, "accept" if event.node == "1.1" else "decline", {"node": event.node})
 
 
-def _moving(state: State, script: Script, changes_at: str) -> Callable[[Job], Awaitable[None]]:
+def _moving(state: State, script: Script, changes_at: str, gate: Path | None) -> Callable[[Job], Awaitable[None]]:
     async def on_open(_: Job) -> None:
+        while gate and not gate.exists():  # noqa: ASYNC110, ASYNC240  another process opens it
+            await asyncio.sleep(0.02)
         script.cpu = "another" if changes_at in state.nodes else "pretended"
 
     return on_open

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.crash]
 TARGET = f"{live.__module__}:{live.__name__}"
 AT_ONCE = 3
 CHAMBER = ("intended", "ended", "keep_files", "Door", "Session")  # in the names of points
-GONE_S = 20.0
+GONE_S = 120.0
 
 
 def checked(folder: Path) -> dict[str, object]:

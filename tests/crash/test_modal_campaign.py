@@ -57,7 +57,7 @@ def billed(emulator: ModalEmulator) -> float:
 
 def nothing_runs(emulator: ModalEmulator) -> bool:
     """Now or soon: a warden may be at work."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while emulator.running() and time.monotonic() < until:
         time.sleep(0.2)
     return not emulator.running()

@@ -123,14 +123,15 @@ def test_two_controllers_one_campaign(tmp_path: Path, capfd: pytest.CaptureFixtu
     """While one works, a second that starts from the same folder or a copy of it is refused, and disturbs nothing."""
     expected, _ = calm(tmp_path, "deep")
     folder = make(tmp_path / "task", "deep")
+    gate = tmp_path / "gate"
     with ThreadPoolExecutor(1) as pool:
-        working = pool.submit(child, TARGET, folder=str(folder), kind="deep")
-        codes: list[int] = []
-        while not working.done():
-            wait([working], 0.02)
-            if is_begun(folder) and not codes:
-                codes.append(child(TARGET, folder=str(folder), kind="deep"))
+        working = pool.submit(child, TARGET, folder=str(folder), kind="deep", gate=str(gate))
+        try:
+            while not is_begun(folder):
+                assert not wait([working], 0.02).done, "it ended before it had begun"
+            assert child(TARGET, folder=str(folder), kind="deep") == 1
+        finally:
+            gate.touch()
         assert working.result() == 0
-    assert codes == [1]
     assert "Held" in capfd.readouterr().err
     assert seen("deep", checked(folder, "deep")) == expected

@@ -59,9 +59,8 @@ def test_killed_at_steps(tmp_path: Path, every: bool) -> None:
 def test_reap_alone(tmp_path: Path) -> None:
     """Without a resume, `reap` ends what a dead owner left; a resume long after books no second that nobody charged."""
     _, points = calm(tmp_path)
-    number = 1 + max(at for at, point in enumerate(points) if point == "provider ready")
-    folder = make(tmp_path / "task")
-    assert child(TARGET, folder=str(folder), at=number) == -9
+    folder, ready = make(tmp_path / "task"), "provider ready"
+    assert child(TARGET, folder=str(folder), at=points.count(ready), named=ready) == -9
     assert provider_of(folder).running()
     assert child(REAPER, folder=str(folder)) == 0
     assert not provider_of(folder).running()
