@@ -19,7 +19,8 @@ from sandbox.conformance.local_owner import killed_owner
 from sandbox.environment import DOCKER
 from sandbox.errors import Lost
 
-SHORT_LEASE = 2.0
+# Others who look after the engine end an orphan once it is over: until then it is there for us to see.
+ORPHANS_LEASE = 6.0
 SHORT_SILENCE = 2.0
 
 
@@ -110,7 +111,7 @@ class DockerSubject:
         proxy = EngineProxy(self._config.host)
         await proxy.start()
         deadlines = replace(self._config.deadlines, silence=SHORT_SILENCE)  # it never comes back
-        config = self._config.model_copy(update={"host": proxy.host, "lease": SHORT_LEASE, "deadlines": deadlines})
+        config = self._config.model_copy(update={"host": proxy.host, "deadlines": deadlines})
         backend = await DockerBackend.connect(config)
         self._left.append(backend.owner)
 
@@ -123,7 +124,7 @@ class DockerSubject:
         return backend, cut
 
     async def orphan(self) -> DockerOrphan:
-        config = self._config.model_copy(update={"lease": SHORT_LEASE})
+        config = self._config.model_copy(update={"lease": ORPHANS_LEASE})
         name = await killed_owner(config, DOCKER)
         self._left.append(name)
         if not self._engine:

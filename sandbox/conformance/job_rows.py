@@ -132,7 +132,7 @@ async def live_log_and_reports(backend: Backend) -> None:
     ear = Ear()
     async with await backend.open(programs.SLEEP.job(limits=SMALL, needs=Needs(live_log=True))) as chamber:
         running = asyncio.create_task(chamber.run(EMPTY, listener=ear))
-        await asyncio.wait_for(ear.heard.wait(), 20)
+        await ear.hears()
         expect(not running.done(), "it was over before it was heard")
         await chamber.kill()
         expect_ending(await running, Ending.KILLED)
@@ -143,7 +143,7 @@ async def _stopped_while_working(backend: Backend, program: Program, limits: Lim
     ear = Ear()
     async with await backend.open(program.job(limits=limits, needs=Needs(stop=True))) as chamber:
         running = asyncio.create_task(chamber.run(EMPTY, listener=ear))
-        await asyncio.wait_for(ear.heard.wait(), 20)
+        await ear.hears()
         await chamber.stop()
         return await running
 
@@ -230,7 +230,7 @@ async def frame_out_of_turn(backend: Backend) -> None:
 
     async def talk(channel: Channel) -> None:
         await asyncio.sleep(1)
-        await channel.call(b"?", 5)
+        await channel.call(b"?", 20)
 
     outcome = await run(backend, programs.BLURT, mode=Mode.RELAY, talk=talk)
     expect_ending(outcome, Ending.PROTOCOL)

@@ -13,7 +13,7 @@ import pytest
 
 from sandbox import Bundle, DockerConfig, Ending, Input, InputStore, Job, Limits, Unavailable
 from sandbox.backends.docker.engine import Engine
-from sandbox.backends.docker.lease import OWNER_LABEL
+from sandbox.backends.docker.lease import OWNER_LABEL, Lease
 from sandbox.box.errand import OUTCOME, Doing, Errand, read_bundle
 from sandbox.box.parcel import WHEEL, parcel
 from sandbox.box.report import NAMES, Ended, Failed, Greeted, Missing, Report, parse_report
@@ -114,26 +114,30 @@ async def test_the_absolute_end(image: str, engine: Engine, tmp_path: Path) -> N
         env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
     )  # fmt: skip
     assert await timer.wait() == 0
-    await asyncio.wait_for(process.wait(), 30)
+    await asyncio.wait_for(process.wait(), 120)
     assert list(await engine.containers(f"{OWNER_LABEL}={owner}")) == []
 
 
 async def test_the_absolute_end_without_its_errand(image: str, engine: Engine, tmp_path: Path) -> None:
     """An errand that was killed with its warden leaves a chamber: the timer ends that too."""
+    # Its lease holds for long: without one, any other test that connects would end the chamber first.
+    lease = Lease(engine, 900)
+    await lease.renew()
     container = await engine.create(
-        "blastdoor-left-by-an-errand", {"Image": image, "Cmd": ["sleep", "300"], "Labels": {OWNER_LABEL: "0" * 16}}
+        f"blastdoor-{lease.owner}", {"Image": image, "Cmd": ["sleep", "300"], "Labels": {OWNER_LABEL: lease.owner}}
     )
     await engine.start(container)
     (tmp_path / OWNERS).mkdir()
-    (tmp_path / OWNERS / ("0" * 16)).touch()
+    (tmp_path / OWNERS / lease.owner).touch()
     await end_everything(Root(tmp_path))
-    assert list(await engine.containers(f"{OWNER_LABEL}={'0' * 16}")) == []
+    assert list(await engine.containers(f"{OWNER_LABEL}={lease.owner}")) == []
+    assert list(await engine.volumes(f"{OWNER_LABEL}={lease.owner}")) == []
     assert list((tmp_path / OWNERS).iterdir()) == []
 
 
 async def owner_of(root: Path, engine: Engine) -> str:
     """Once a chamber of it runs."""
-    for _ in range(600):
+    for _ in range(2400):
         for path in (root / OWNERS).glob("*"):
             if any(item["State"] == "running" for item in await engine.containers(f"{OWNER_LABEL}={path.name}")):
                 return path.name
