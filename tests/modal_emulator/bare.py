@@ -38,7 +38,7 @@ class Bare:
         return {sandbox.object_id async for sandbox in found}
 
 
-async def until(true: Callable[[], Awaitable[bool]], seconds: float = 30.0) -> None:
+async def until(true: Callable[[], Awaitable[bool]], seconds: float = 120.0) -> None:
     """Raises TimeoutError when it does not come true."""
     async with asyncio.timeout(seconds):
         while not await true():  # noqa: ASYNC110 what is asked is a server, which tells of nothing by itself

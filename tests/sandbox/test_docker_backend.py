@@ -29,6 +29,7 @@ from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 from sandbox.conformance import programs
+from sandbox.conformance.check import Ear
 from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.docker import DockerSubject
 from sandbox.posture import FULL, container_config
@@ -197,9 +198,10 @@ async def test_broken_warm_chamber_is_replaced() -> None:
 
 async def test_chamber_taken_away_is_lost_not_failed(backend: DockerBackend) -> None:
     """A container that somebody else removed is Lost: the program did not fail."""
+    ear = Ear()
     async with await backend.open(programs.SLEEP.job(limits=SMALL)) as chamber:
-        running = asyncio.create_task(chamber.run(Bundle({})))
-        await asyncio.sleep(0.5)
+        running = asyncio.create_task(chamber.run(Bundle({}), listener=ear))
+        await ear.hears()
         await backend.engine.remove(chamber.name)
         with pytest.raises(Lost):
             await running
@@ -308,7 +310,7 @@ async def test_close_ends_chambers_before_it_waits_for_a_copy_of_an_image(monkey
     opening = asyncio.create_task(backend.open(programs.NOTHING.job(limits=SMALL).model_copy(update={"realm": "a"})))
     await asked.wait()
     closing = asyncio.create_task(backend.close())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         assert (await running).ending is Ending.KILLED
     assert not closing.done()
     lets.set()

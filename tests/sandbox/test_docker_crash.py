@@ -32,10 +32,10 @@ async def test_nothing_is_left(step: str) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(OWNER), step, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": "."}
     )
-    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    out, _ = await asyncio.wait_for(process.communicate(), 240)
     assert process.returncode == -9, "the owner did not die where it should"
     owner = out.decode().strip()
-    for _ in range(600):
+    for _ in range(1200):
         if not await left_of(owner):
             return
         await asyncio.sleep(0.1)

@@ -443,8 +443,9 @@ async def test_provider_that_does_not_answer_in_the_end() -> None:
 
 async def test_the_order_to_begin_does_not_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing hostile ran by then, so the candidate does not pay for a connection that hangs."""
-    played = await play(JOB, Deadlines(provision=5, upload=0.2, collect=5))
+    played = await play(JOB)
     monkeypatch.setattr(played.hold.link, "send", lambda _: asyncio.sleep(60))
+    played.chamber._session._delivered_by = time.monotonic()  # its time is over once the bundle is there
     played.hold.out(b"unpacked 0\n")
     with pytest.raises(NotDelivered, match="the order to begin was not delivered"):
         await played.outcome()

@@ -15,6 +15,12 @@ from tests.orchestrator.notify.receiving import hook, lines_of, writing_program
 from tests.orchestrator.notify.test_notifiers import news
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has something to tell is not given up because the machine is busy."""
+    monkeypatch.setattr(post, "GRACE_S", 120.0)
+
+
 def opened(*specs: str) -> Post:
     return Post([Target.parse(it) for it in specs], "c0ffee", "scripted", 1)
 
@@ -98,7 +104,8 @@ import os, signal
 from tests.orchestrator.notify.test_post import opened, news, Topic
 told = opened("command={program}")
 told.send(news(Topic.STOPPED))
-while told._queue.qsize():
+told.send(news(Topic.WAITING, node="1.4"))
+while told._queue.qsize():  # once the second is taken from it, the first has been handed over
     pass
 print(told._process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -110,7 +117,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     deadline = time.monotonic() + 60
     while Path(f"/proc/{done.stdout.strip()}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert [it["topic"] for it in lines_of(into)] == ["stopped"]
+    assert [it["topic"] for it in lines_of(into)][:1] == ["stopped"]
 
 
 def test_what_is_no_news_is_refused() -> None:

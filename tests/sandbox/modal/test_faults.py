@@ -12,6 +12,7 @@ from sandbox import Ending, Job, ModalConfig
 from sandbox.backends.modal import ender as modal_ender
 from sandbox.backends.modal import engine as modal_engine
 from sandbox.backends.modal.backend import ModalBackend
+from sandbox.conformance.check import Ear
 from sandbox.errors import SandboxError, Unavailable
 from sandbox.link import Deadlines
 from tests.modal_emulator import ModalEmulator, When
@@ -151,9 +152,10 @@ async def test_a_worker_that_goes_silent(
     """A program that says nothing until its time is over timed out, unless its machine does not answer either."""
     monkeypatch.setattr("sandbox.backends.modal.backend.QUESTION_S", 5.0)
     limits = LIMITS.model_copy(update={"wall": 4.0})
-    async with await backend.open(Job(command=("sleep", "60"), limits=limits)) as chamber:
-        running = asyncio.create_task(chamber.run(BUNDLE))
-        await asyncio.sleep(1)
+    ear = Ear()
+    async with await backend.open(Job(command=("sh", "-c", "echo on; exec sleep 60"), limits=limits)) as chamber:
+        running = asyncio.create_task(chamber.run(BUNDLE, listener=ear))
+        await ear.hears()
         if silent:
             modal_emulator.silence()
             with pytest.raises(Unavailable, match="its machine does not answer"):

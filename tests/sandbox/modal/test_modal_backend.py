@@ -12,6 +12,7 @@ from sandbox.backends.modal.backend import ModalBackend
 from sandbox.backends.modal.marks import mark_of
 from sandbox.bundle import Bundle
 from sandbox.config import ModalConfig
+from sandbox.conformance.check import Ear
 from sandbox.errors import Denied, Lost, Refused, TakenAway, Unavailable
 from sandbox.inputs import InputStore
 from sandbox.job import Ending, Job, Limits
@@ -196,7 +197,7 @@ async def test_what_could_not_be_reaped_is_known(
 
 async def test_a_create_that_never_answers(modal_emulator: ModalEmulator, config: ModalConfig) -> None:
     """Our deadline ends the wait; what comes of it later is ended too, and the error says that it was in doubt."""
-    short = config.model_copy(update={"deadlines": Deadlines(provision=3.0)})
+    short = config.model_copy(update={"deadlines": Deadlines(provision=10.0)})
     backend = await ModalBackend.connect(short)
     try:
         await ran(backend, ":")  # the image is there
@@ -278,7 +279,7 @@ async def test_a_provider_that_is_away(
 
 async def test_a_worker_that_is_half_dead(modal_emulator: ModalEmulator, config: ModalConfig) -> None:
     """Commands start and say nothing: the chamber is given up in time, ended, and its seconds are told."""
-    short = config.model_copy(update={"deadlines": Deadlines(provision=3.0)})
+    short = config.model_copy(update={"deadlines": Deadlines(provision=10.0)})
     backend = await ModalBackend.connect(short)
     try:
         await ran(backend, ":")
@@ -295,9 +296,10 @@ async def test_a_worker_that_is_half_dead(modal_emulator: ModalEmulator, config:
 
 async def test_ended_by_somebody_else(backend: ModalBackend, bare: Bare) -> None:
     """A sandbox that somebody else terminates is lost, not failed."""
+    ear = Ear()
     async with await backend.open(job("echo on; sleep 60")) as chamber:
-        running = asyncio.create_task(chamber.run(Bundle({})))
-        await asyncio.sleep(0.5)
+        running = asyncio.create_task(chamber.run(Bundle({}), listener=ear))
+        await ear.hears()
         found = await backend._engine.find(chamber.name)
         assert found
         await found.end()

@@ -57,7 +57,7 @@ async def test_terminate_fails_and_is_tried_again(provider: Provider) -> None:
     with pytest.raises(Unavailable):
         await ender.end("a")
     assert ended == []
-    await asyncio.wait_for(until_clean(ender), 10)
+    await asyncio.wait_for(until_clean(ender), 60)
     assert (sandbox.tries, ended) == (4, ["a"])
     assert await ender.end("a")
     assert (sandbox.tries, ended) == (4, ["a"])
@@ -79,7 +79,7 @@ async def test_one_that_comes_late_is_looked_for_again(provider: Provider) -> No
     ender.expect("a")
     assert not await ender.end("a")
     sandbox = provider.running["a"] = Stubborn()
-    await asyncio.wait_for(until_clean(ender), 10)
+    await asyncio.wait_for(until_clean(ender), 60)
     assert sandbox.tries == 1
     await ender.close()
 
@@ -90,7 +90,7 @@ async def test_one_that_never_comes(provider: Provider, monkeypatch: pytest.Monk
     ender.expect("a")
     ender.given_up("a")
     await ender.end("a")
-    await asyncio.wait_for(until_clean(ender), 10)
+    await asyncio.wait_for(until_clean(ender), 60)
     await ender.close()
 
 
@@ -145,6 +145,6 @@ async def test_an_error_of_our_own_does_not_end_the_trying(provider: Provider) -
     ender.made("a", sandbox)
     with pytest.raises(Unavailable):
         await ender.end("a")
-    await asyncio.wait_for(until_clean(ender), 10)
+    await asyncio.wait_for(until_clean(ender), 60)
     assert rounds == 3
     await ender.close()

@@ -114,7 +114,7 @@ async def test_waiting_is_capped(warm: ModalConfig, modal_emulator: ModalEmulato
         async def paid() -> bool:
             return name in purse.settled
 
-        await until(paid, IDLE_S + 30)
+        await until(paid, IDLE_S + 120)
         ended = next(one for one in modal_emulator.sandboxes() if one["name"] == name)
         assert ended["ended_at"] is not None
         assert 0 < purse.settled[name] <= purse.reserved[name]

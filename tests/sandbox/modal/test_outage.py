@@ -27,6 +27,8 @@ pytestmark = [pytest.mark.modal, pytest.mark.docker]
 
 AWAY_S = 1.0
 JOB = Job(command=("sh", "-c", "echo begun; sleep 2; cat main.txt > /work/out/x; echo over"), limits=LIMITS)
+WALL_S = 5.0  # of one that is cut off in time: so long the word that it has begun may take to come
+LONG = Job(command=("sh", "-c", "echo begun; sleep 600"), limits=LIMITS.model_copy(update={"wall": WALL_S}))
 
 
 @dataclass
@@ -98,10 +100,10 @@ async def test_T86_a_stream_that_breaks_goes_on_where_it_was(line: Line, config:
 async def test_T86_nobody_pays_for_a_silence(line: Line, config: ModalConfig, fault: str) -> None:
     """A trial whose time passes while Modal answers nobody has not timed out: no control job has to tell so, and its
     end is confirmed once Modal is back."""
-    async with connected(config) as backend, await backend.open(_within(1.0)) as chamber:
+    async with connected(config) as backend, await backend.open(LONG) as chamber:
         running, _ = await begun(chamber)
         getattr(line, fault)()
-        await asyncio.sleep(1.0 + AWAY_S)
+        await asyncio.sleep(WALL_S + AWAY_S)
         line.heal()
         with pytest.raises(Silent, match="the provider did not answer for"):
             await running
@@ -140,10 +142,6 @@ async def test_T86_a_slow_line(line: Line, config: ModalConfig) -> None:
     async with connected(config) as backend, await backend.open(JOB) as chamber:
         outcome = await chamber.run(BUNDLE)
     assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello"})
-
-
-def _within(wall: float) -> Job:
-    return JOB.model_copy(update={"limits": LIMITS.model_copy(update={"wall": wall})})
 
 
 @contextlib.asynccontextmanager

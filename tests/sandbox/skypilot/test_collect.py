@@ -107,6 +107,6 @@ async def test_T86_a_trial_that_is_started_twice_runs_once(started: Started) -> 
     await started.start("echo ran >>$3/runs; exec sleep 60")
     await started.until_left("runs")
     await started.machine.start(TRIAL)
-    assert await asyncio.to_thread(started.ground._jobs[1].wait, 20) == 0
+    assert await asyncio.to_thread(started.ground._jobs[1].wait, 120) == 0
     assert (started.folder / "runs").read_text() == "ran\n"
     assert started.ground._jobs[0].poll() is None

@@ -14,6 +14,7 @@ from sandbox.link import Deadlines
 from tests.sandbox.skypilot.connecting import Purse, connected, settings
 from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Yard, YardProvisioner
+from tests.virtual_time import VirtualTime
 
 JOB = Job(command=("true",), limits=Limits(wall=5))
 SPARE_S = 300 + 120 + 300  # sent, submitted, brought back
@@ -78,10 +79,14 @@ async def test_a_submission_puts_the_end_off(tmp_path: Path) -> None:
     await backend.close()
 
 
-async def test_who_waits_in_vain_hears_it_before_giving_up(tmp_path: Path) -> None:
+def test_who_waits_in_vain_hears_it_before_giving_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever opens a chamber gives up after so long: by then we have said what to change, and that it cost nothing."""
+    VirtualTime(monkeypatch).run(_who_waits_in_vain(tmp_path))
+
+
+async def _who_waits_in_vain(tmp_path: Path) -> None:
     yard = paper()
-    config = settings(tmp_path, warm=1, deadlines=Deadlines(provision=1.0, upload=300.0, collect=300.0))
+    config = settings(tmp_path, warm=1, deadlines=Deadlines(provision=900.0, upload=300.0, collect=300.0))
     backend = await connected(YardProvisioner(yard), config)
     backend.purse = Purse()
     async with await backend.open(JOB):
