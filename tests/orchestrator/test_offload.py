@@ -52,7 +52,7 @@ async def test_a_cancelled_caller_goes_on_when_the_work_is_over() -> None:
 async def test_what_has_not_begun_is_never_done() -> None:
     """A caller that is cancelled while all threads are busy takes its work back."""
     go = threading.Event()
-    busy = [asyncio.create_task(offload(go.wait, 10)) for _ in range(2)]
+    busy = [asyncio.create_task(offload(go.wait, 120)) for _ in range(2)]
     done: list[str] = []
     waiting = asyncio.create_task(offload(done.append, "late"))
     await asyncio.sleep(0)
@@ -67,9 +67,9 @@ async def test_what_has_not_begun_is_never_done() -> None:
 async def test_a_flood_keeps_no_one_from_the_disk() -> None:
     """Computing and storing have threads of their own, and neither takes those of everybody else."""
     go = threading.Event()
-    flood = [asyncio.create_task(offload(go.wait, 10)) for _ in range(40)]
+    flood = [asyncio.create_task(offload(go.wait, 120)) for _ in range(40)]
     await asyncio.sleep(0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         assert await offload_disk(str, 1) == "1"
         assert await asyncio.to_thread(str, 2) == "2"
     go.set()

@@ -105,6 +105,7 @@ async def test_waiting_for_the_sender_is_not_the_receivers_time(pair: Pair) -> N
     forwarding = asyncio.create_task(pair.channels[1].forward(incoming, PATIENT))
     header = await pair.receiver.hold.link.read(12)
     await pair.receiver.hold.link.read(HALF - 1)
+    await settled()  # what comes next is waited for
     await asyncio.sleep(0.1)
     pair.sender.hold.out(LARGE[HALF:])
     await pair.receiver.hold.link.read(len(LARGE) - HALF)

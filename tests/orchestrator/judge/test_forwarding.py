@@ -63,6 +63,8 @@ async def test_the_judge_pays_for_what_it_was_waited_for() -> None:
     incoming = Incoming(b"S", len(REST))
     it, met = conversation(incoming)
     serving = asyncio.create_task(it._serve(await it._wish(b"B")))
+    for _ in range(20):
+        await asyncio.sleep(0)  # until the rest is waited for
     await asyncio.sleep(0.05)
     incoming.take(REST)
     assert (await serving)[9:] == b"VN"

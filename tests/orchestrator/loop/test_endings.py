@@ -17,7 +17,7 @@ from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import LIMITS, Act, Point, proposal, scripted, write_task
 
-TIGHT = '[limits]\nwall = "0.3s"\ngrace = "0s"\nlog_bytes = "64KiB"\n'
+TIGHT = '[limits]\nwall = "3s"\ngrace = "0s"\nlog_bytes = "64KiB"\n'
 
 
 async def played(folder: Path, script: Script, *points: Point | Act, outside: bool = False) -> tuple[list[Node], int]:
@@ -187,7 +187,7 @@ async def test_pruned(folder: Path) -> None:
     async with scripted(folder, script, {"value": 3, "do": "wait"}) as session:
 
         def soon(event: e.AttemptOpened) -> None:
-            script.stop_after = 0.05 if event.node == "1.1" else None
+            script.stop_after = 0.5 if event.node == "1.1" else None
 
         session.when(e.AttemptOpened, soon)
         await session.run()

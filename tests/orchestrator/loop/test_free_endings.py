@@ -100,7 +100,7 @@ async def test_proposer_that_offers_nothing(folder: Path) -> None:
 
 async def test_no_chamber_in_time(tmp_path: Path) -> None:
     """A provider that takes longer than its deadline stalls the attempt before delivery: free."""
-    folder = write_task(tmp_path / "task", '[stall]\nprovision = "0.1s"\n')
+    folder = write_task(tmp_path / "task", '[stall]\nprovision = "2s"\n')
     opened = 0
 
     async def on_open(job: Job) -> None:

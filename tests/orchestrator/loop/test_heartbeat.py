@@ -25,10 +25,10 @@ def task(tmp_path: Path, *more: str, wall: str = "30s", beat: str = "0.3s") -> P
 
 async def test_silent_after_steps(tmp_path: Path) -> None:
     """It is told to stop and timed out, which is charged; the reports stay on record, and nothing is refunded."""
-    async with scripted(task(tmp_path), None, reporting(4, 0.1, 0.2, hangs=True), {"value": 5}) as session:
+    async with scripted(task(tmp_path, beat="3s"), None, reporting(4, 0.1, 0.2, hangs=True), {"value": 5}) as session:
         await session.run()
         node, trial = last(session, 1)
-        assert (node.ending, trial.reason) == (Ending.TIMED_OUT, "no report for 0.3 s")
+        assert (node.ending, trial.reason) == (Ending.TIMED_OUT, "no report for 3 s")
         assert trial.reports
         assert trial.reports.points == ((0, 0.1), (1, 0.2))
         assert session.charged == 2
@@ -73,11 +73,11 @@ async def test_beside_pruning(tmp_path: Path) -> None:
     """Whichever comes first ends a trial: the rule, or its silence; a spared one falls silent like any other."""
     more = pruning(spare=0.0)
     bad, hung = reporting(4, 0.1, 0.2, 0.3, hangs=True), reporting(5, 0.1, 0.5, 0.8, hangs=True)
-    async with scripted(task(tmp_path, more, beat="2s"), None, *GOOD, bad, hung) as session:
+    async with scripted(task(tmp_path, more, beat="4s"), None, *GOOD, bad, hung) as session:
         await session.run()
         assert last(session, 3)[0].ending is Ending.PRUNED
         node, trial = last(session, 4)
-        assert (node.ending, trial.reason) == (Ending.TIMED_OUT, "no report for 2 s")
+        assert (node.ending, trial.reason) == (Ending.TIMED_OUT, "no report for 4 s")
         assert trial.pruning
         assert not trial.pruning.cut
 

@@ -90,7 +90,9 @@ async def test_a_guard_that_the_engine_refuses_does_not_pass(tmp_path: Path) -> 
 
 
 async def test_an_engine_that_gives_no_chamber_does_not_use_up_the_proposals(tmp_path: Path) -> None:
-    """It answers, but nothing comes of it: one attempt is tried again, ever less often, and then the session ends."""
+    """It answers, but nothing comes of it: one attempt and another one in its place are tried in turn, ever less often,
+    and then the session ends.
+    """
     folder = write_task(tmp_path / "task", "[stall]\nrefunds = 1\nin_a_row = 6\n")
     script = Script()
 
@@ -104,7 +106,7 @@ async def test_an_engine_that_gives_no_chamber_does_not_use_up_the_proposals(tmp
         finished = await session.run()
         assert finished.gave_up
         assert "6 attempts in a row ended free and cost $0.00" in finished.reason
-        assert [it.node for it in session.of(e.Proposed)] == ["1", "1.1"]
+        assert [it.node for it in session.of(e.Proposed)] == ["1", "1.1", "1.2"]
         assert not session.of(e.AttemptQuarantined)
 
 

@@ -312,21 +312,25 @@ async def test_a_tune_that_nobody_waits_for_is_used_up(
 ) -> None:
     """What it cost is booked, its hold is closed, and the next one can be asked for."""
 
+    begun = asyncio.Event()
+
     async def impatient(brief: Brief) -> Sequence[Proposal]:
         assert brief.tune is not None
+        begun.clear()
         tuning = asyncio.ensure_future(brief.tune(proposal({"value": 5, "tuned": 5, "takes": 30})))
-        await asyncio.sleep(0.3)
+        await begun.wait()
         if then == "overstays":
             await tuning
         tuning.cancel()
         await asyncio.wait([tuning])
         return [proposal({"value": brief.number, "tuned": brief.number})]
 
-    task = write_task(tmp_path, CHEAP, TUNE, '[stall]\nafter = 1\npropose = "1s"\n', limits='[limits]\nwall = "60s"\n')
+    task = write_task(tmp_path, CHEAP, TUNE, '[stall]\nafter = 1\npropose = "3s"\n', limits='[limits]\nwall = "60s"\n')
     site = make_site(Script(), usd_per_second=0.001)
     given: dict[str, Any] = {"settings": settings_for(messages_server), "proposer": "llm"}
     words: list[Point] = [{"tuned": 5, "takes": 30}, {"tuned": 1}, {"tuned": 2}]
     async with scripted(task, None, impatient, impatient, site=site, words=words, **given) as session:
+        session.when(e.TrialIntended, lambda _: begun.set())
         await session.run()
         accounts, nodes = session.bench.book.accounts, session.bench.state.nodes.values()
         assert not accounts.holds

@@ -149,7 +149,7 @@ async def test_nobody_can_be_asked(reviewed: Path) -> None:
 
 async def test_a_verifier_that_hangs(tmp_path: Path) -> None:
     """It gets the time that a proposal gets, no more."""
-    folder = write_task(tmp_path / "task", VERIFIER, '[stall]\npropose = "100ms"\n')
+    folder = write_task(tmp_path / "task", VERIFIER, '[stall]\npropose = "2s"\n')
     async with scripted(folder, None, change(3)) as session:
         verifier = verified(session, says("pass"))
 

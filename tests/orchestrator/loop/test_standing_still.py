@@ -18,7 +18,7 @@ from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Point, Scripted, proposal, scripted, write_task
 
-SHORT = '[limits]\nwall = "300ms"\ngrace = "100ms"\n'
+SHORT = '[limits]\nwall = "2s"\ngrace = "100ms"\n'
 
 
 def sleeps(session: Scripted, seconds: float) -> None:
@@ -115,7 +115,7 @@ async def test_t87_standing_still_again_and_again_comes_to_an_end(
 async def test_t88_slept_time_is_not_on_the_clock_of_the_campaign(folder: Path) -> None:
     """A cap of a minute is not reached by a night with a closed lid."""
     points = [{"value": number} for number in range(1, 5)]
-    async with scripted(folder, None, *points, wall=60.0) as session:
+    async with scripted(folder, None, *points, wall=60.0, width=1) as session:
 
         def close_lid(event: e.AttemptEnded) -> None:
             if event.node == "1.2":
