@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from orchestrator.domain.chance import Lead, lead_of
-from orchestrator.domain.goodput import comparable, in_order
+from orchestrator.domain.goodput import comparable, lines_in_order
 from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Node, Phase, Role, Run
@@ -57,18 +57,18 @@ def compare(state: State, ranking: Ranking, run: Run | None = None) -> Compariso
     run = run or state.run
     if run.control is None:
         return Comparison(0, None, None, None, None, None)
-    proposed, drawn = _attempts(state, run, Role.SEARCH), _attempts(state, run, Role.CONTROL)
-    count = min(len(proposed), len(drawn))
-    proposed, drawn = proposed[:count], drawn[:count]
-    mine, theirs = best_of(proposed, run, ranking), best_of(drawn, run, ranking)
-    ahead = _ahead(mine, theirs, ranking) if count else None
+    mine, others = _attempts(state, run, Role.SEARCH), _attempts(state, run, Role.CONTROL)
+    count = min(len(mine), len(others))
+    proposed, drawn = ([state.nodes[name] for name in names[:count]] for names in (mine, others))
+    best, theirs = best_of(proposed, run, ranking), best_of(drawn, run, ranking)
+    ahead = _ahead(best, theirs, ranking) if count else None
     lead = lead_of(_values(proposed, run), _values(drawn, run), ranking) if run.control in _BLIND else None
-    return Comparison(count, mine, theirs, ahead, lead, _better_than_kept(state, ranking, run))
+    return Comparison(count, best, theirs, ahead, lead, _better_than_kept(state, ranking, run))
 
 
 def _better_than_kept(state: State, ranking: Ranking, run: Run) -> Best | None:
     """A control is never kept, so the best result of all may be one of its own."""
-    controls = (node for node in in_order(state, run) if node.role is Role.CONTROL)
+    controls = (state.nodes[it.id] for it in lines_in_order(state, run) if it.role is Role.CONTROL)
     best, champion = best_of(controls, run, ranking), state.champion(run)
     kept = headline(state, champion, run.cohort) if champion else None
     if best is None or kept is None or ranking.missing(kept.metrics):
@@ -91,14 +91,15 @@ def _values(nodes: Iterable[Node], run: Run) -> list[Mapping[str, float] | None]
     return [verdict.metrics if verdict else None for verdict in verdicts]
 
 
-def _attempts(state: State, run: Run, role: Role) -> list[Node]:
+def _attempts(state: State, run: Run, role: Role) -> list[str]:
     """Charged ones. A score of another cohort is left out with its attempt: it says nothing here."""
     found = []
-    for node in in_order(state, run):
-        charged = node.role is role and node.phase is Phase.ENDED and node.ending is not None and node.ending.charged
-        elsewhere = node.verdict is not None and run.cohort not in (node.verdict.cohort, *node.verdicts)
-        if charged and not elsewhere:
-            found.append(node)
+    for node in lines_in_order(state, run):
+        if node.role is not role or node.phase is not Phase.ENDED or node.ending is None or not node.ending.charged:
+            continue
+        here = node.verdict is None or node.verdict.cohort == run.cohort
+        if here or run.cohort in state.nodes[node.id].verdicts:
+            found.append(node.id)
     return found
 
 

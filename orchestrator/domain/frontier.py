@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterable, Mapping
 
 from orchestrator.domain.goodput import comparable
+from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.node import order_of, run_of
 from orchestrator.domain.records import Node, Role, Run
@@ -109,5 +110,11 @@ def candidate(node: Node, run: Run) -> Merits | None:
 def frontier_of(state: State, run: Run | None = None) -> Frontier:
     """Made again from all nodes."""
     run = run or state.run
-    found = ((node.id, candidate(node, run)) for node in state.nodes.values())
+    nodes = (state.nodes[line.id] for line in state.node_lines() if _may_have_tasks(line, run))
+    found = ((node.id, candidate(node, run)) for node in nodes)
     return Frontier((name, merits) for name, merits in found if merits)
+
+
+def _may_have_tasks(line: AnyNode, run: Run) -> bool:
+    """One that was measured elsewhere first may have another verdict here."""
+    return line.verdict is not None and (line.verdict.cohort != run.cohort or bool(line.verdict.tasks))

@@ -7,14 +7,17 @@ not counted; nor is a second run of the same node.
 
 from collections import Counter
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any
 
+from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role, Run, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Mode, Verdict
 
 _MS_PER_HOUR = 3_600_000
+_ENDED_PLACE = attrgetter("ended_order", "ended_at")
 
 
 @dataclass(frozen=True)
@@ -83,13 +86,21 @@ def goodput(state: State, *, usd: int, elapsed_s: float, run: Run | None = None)
 
 def iterations(state: State, run: Run) -> dict[str, int]:
     """The nodes of a run that have a verdict, numbered as they ended: what every table calls the iteration."""
-    scored = [node for node in in_order(state, run) if node.verdict and node.ended_at]
-    return {node.id: number for number, node in enumerate(sorted(scored, key=lambda node: node.ended_place), 1)}
+    scored = [node for node in lines_in_order(state, run) if node.verdict and node.ended_at]
+    return {node.id: number for number, node in enumerate(sorted(scored, key=_ENDED_PLACE), 1)}
 
 
 def in_order(state: State, run: Run) -> list[Node]:
     """The nodes of a run in the order in which they were opened."""
-    nodes = (node for node in state.nodes.values() if run_of(node.id) == run.number)
+    return [state.nodes[node.id] for node in lines_in_order(state, run)]
+
+
+def lines_in_order(state: State, run: Run) -> list[AnyNode]:
+    """The same, of most of them no more than a line."""
+    nodes = [node for node in state.node_lines() if run_of(node.id) == run.number]
+    # Where the ledger numbered all of them, that is enough: a place in the tree takes long to make.
+    if len({node.opened_order for node in nodes}) == len(nodes):
+        return sorted(nodes, key=attrgetter("opened_order"))
     return sorted(nodes, key=lambda node: node.opened_place)
 
 

@@ -37,9 +37,11 @@ class Savings:
         return asdict(self)
 
 
-def savings(state: State, run: Run | None = None) -> Savings:
+def savings(state: State, run: Run | None = None, *, watched: bool = True) -> Savings:
+    """`watched` is whether the run has a rule for pruning: else no trial needs to be looked at."""
     run = run or state.run
-    trials = [it for it in state.trials.values() if it.ended and it.pruning and run_of(it.node) == run.number]
+    all_trials = state.trials.values() if watched else ()
+    trials = [it for it in all_trials if it.ended and it.pruning and run_of(it.node) == run.number]
     pruned = [it for it in trials if it.ending is Ending.PRUNED]
     wanted = [it for it in trials if it.pruning and it.pruning.cut and it.ending is not Ending.PRUNED]
     let_go = sum(bool(it.pruning and it.pruning.spared) for it in wanted)

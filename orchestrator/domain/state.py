@@ -1,12 +1,14 @@
 """The campaign's present: records by kind and id, as the fold left them."""
 
 import gc
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from pydantic import BaseModel
 
+from orchestrator.domain.lines import AnyDraft, AnyNode, AnyTrial, DraftLine, LateRecords, NodeLine, TrialLine
 from orchestrator.domain.node import count_key, dropped_key, order_of, path_to, run_of
 from orchestrator.domain.records import (
     Campaign,
@@ -27,6 +29,7 @@ from orchestrator.domain.records import (
 Key = tuple[str, str]
 _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
 _TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
+_LINES: dict[str, type[BaseModel]] = {"node": NodeLine, "draft": DraftLine, "trial": TrialLine}
 
 
 @contextmanager
@@ -41,32 +44,6 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-class _ReadWhenAsked(MutableMapping[str, Any]):
-    """Records of one kind, each made of its row when it is first asked for: few commands look at every trial."""
-
-    def __init__(self, model: type[BaseModel]) -> None:
-        self._model = model
-        self._found: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        found = self._found[name]
-        if isinstance(found, str):
-            found = self._found[name] = self._model.model_validate_json(found)
-        return found
-
-    def __setitem__(self, name: str, record: Any) -> None:
-        self._found[name] = record
-
-    def __delitem__(self, name: str) -> None:
-        del self._found[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-
 class State:
     """Records by kind and id. `touched` has the keys that changed since they were last taken."""
 
@@ -79,25 +56,27 @@ class State:
 
     @classmethod
     def from_rows(cls, rows: Mapping[Key, str], *, at_once: bool = True) -> "State":
-        """The state as its rows tell it; rows of other kinds are somebody else's. One that works on a campaign reads
-        all of them at once: what cannot be read stops it before it begins.
+        """The state as its rows tell it; rows of other kinds are somebody else's. Of a long campaign, nodes, drafts and
+        trials are better read when they are asked for.
         """
         state = cls()
-        if not at_once:
-            state._records |= {kind: _ReadWhenAsked(_TYPES[kind]) for kind in ("draft", "trial")}
+        late = {} if at_once else {kind: LateRecords(_TYPES[kind], line) for kind, line in _LINES.items()}
+        state._records |= late
         with no_collection():
             for (kind, name), body in rows.items():
-                if kind in _TYPES:
-                    late = not at_once and kind in ("draft", "trial")
-                    state._records[kind][name] = body if late else _TYPES[kind].model_validate_json(body)
-        state._index_all()
+                if kind in late:
+                    late[kind].add_row(name, body)
+                elif kind in _TYPES:
+                    state._records[kind][name] = _TYPES[kind].model_validate_json(body)
+            state._index_all()
         return state
 
     def _index_all(self) -> None:
         """Only of what is not over the order matters, and sorting is what takes long."""
-        over = {node.branch for node in self.nodes.values() if self._ends_branch(node)}
+        nodes = list(self.node_lines())
+        over = {it.branch for it in nodes if it.branch and it.phase is Phase.ENDED and self._ends_branch(it)}
         later = []
-        for node in self.nodes.values():
+        for node in nodes:
             if node.phase is Phase.ENDED and (not node.branch or node.branch in over or not self._is_of_run(node)):
                 self._index_child(node)
             else:
@@ -111,7 +90,10 @@ class State:
     def copy(self) -> "State":
         """One that can be gone on with while this one stays as it is."""
         other = State()
-        other._records = {kind: dict(records) for kind, records in self._records.items()}
+        other._records = {
+            kind: records.copy() if isinstance(records, LateRecords) else dict(records)
+            for kind, records in self._records.items()
+        }
         other.children, other.unfinished = dict(self.children), dict(self.unfinished)
         other.branches = {number: list(nodes) for number, nodes in self.branches.items()}
         return other
@@ -130,9 +112,36 @@ class State:
     def opened(self) -> bool:
         return bool(self._records["campaign"])
 
-    def records(self) -> list[BaseModel]:
-        """All of them as they are now; a record never changes, so another thread may look at them."""
-        return [record for kind in list(self._records.values()) for record in list(kind.values())]
+    def lines_of_now(self) -> Iterator[BaseModel]:
+        """All records as they are now, of some no more than a line; another thread may go through them."""
+        return chain.from_iterable(
+            [
+                records.lines_of_now() if isinstance(records, LateRecords) else list(records.values())
+                for records in list(self._records.values())
+            ]
+        )
+
+    def node_lines(self) -> Iterable[AnyNode]:
+        """Every node, of most no more than a line: what looks at all of a long campaign looks at these."""
+        return self._lines_of("node")
+
+    def trial_lines(self) -> Iterable[AnyTrial]:
+        return self._lines_of("trial")
+
+    def draft_lines(self, node: AnyNode) -> list[AnyDraft]:
+        records = self._records["draft"]
+        names = (f"{node.id}#{number}" for number in range(1, node.drafts + 1))
+        return [records.line(name) if isinstance(records, LateRecords) else records[name] for name in names]
+
+    def forget_lines(self) -> None:
+        """When all was gone through: they are made again where somebody does so later."""
+        for records in self._records.values():
+            if isinstance(records, LateRecords):
+                records.forget_lines()
+
+    def _lines_of(self, kind: str) -> Iterable[Any]:
+        records = self._records[kind]
+        return records.lines() if isinstance(records, LateRecords) else records.values()
 
     @property
     def runs(self) -> Mapping[str, Run]:
@@ -226,7 +235,7 @@ class State:
         del self._records[kind][name]
         self.touched.add((kind, name))
 
-    def index(self, node: Node, *, new: bool = False) -> None:
+    def index(self, node: AnyNode, *, new: bool = False) -> None:
         self._index_child(node)
         if node.phase is Phase.ENDED:
             self.unfinished.pop(node.id, None)
@@ -238,15 +247,15 @@ class State:
         if self._ends_branch(node):
             self.branches.pop(node.branch, None)
 
-    def _index_child(self, node: Node) -> None:
-        if node.parent:
-            last = int(node.id.rpartition(".")[2])
-            self.children[node.parent] = max(last, self.children.get(node.parent, 0))
+    def _index_child(self, node: AnyNode) -> None:
+        parent, _, last = node.id.rpartition(".")
+        if parent and int(last) > self.children.get(parent, 0):
+            self.children[parent] = int(last)
 
-    def _is_of_run(self, node: Node) -> bool:
+    def _is_of_run(self, node: AnyNode) -> bool:
         return run_of(node.id) == self.campaign.run
 
-    def _ends_branch(self, node: Node) -> bool:
+    def _ends_branch(self, node: AnyNode) -> bool:
         ends = node.phase is Phase.ENDED and node.branch and self._is_of_run(node)
         return bool(ends) and node.step >= self.run.depth
 

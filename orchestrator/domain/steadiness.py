@@ -52,7 +52,8 @@ def machine_drift(state: State, run: Run, ranking: Ranking) -> MachineDrift | No
     if not run.noisy:
         return None
     series: dict[str, list[Verdict]] = {}
-    for name, node in state.nodes.items():
+    for node in state.node_lines():
+        name = node.id
         told = [state.trials[it].verdict for it in node.measured] if run_of(name) == run.number else []
         same = [it for it in told if it and it.cohort == run.cohort]
         if len(same) >= _LEAST_OF_ONE:

@@ -94,7 +94,8 @@ def line(iteration: int, node: str, values: Iterable[float | None], repeats: int
     for value in kept:
         if value is not None and not math.isfinite(value):
             raise ValueError(f"{value} at iteration {iteration}: only finite numbers are kept")
-    return _joined([str(iteration), node, *("" if value is None else repr(float(value)) for value in kept), *last])
+    cells = [str(iteration), node, *("" if value is None else repr(float(value)) for value in kept), *last]
+    return f"{','.join(cells)}\n"  # digits, dots and signs: nothing of it is ever quoted
 
 
 def _joined(cells: Sequence[str]) -> str:

@@ -42,7 +42,7 @@ class Book:
     def __init__(self, ledger: Ledger, artifacts: Artifacts, clock: Callable[[], datetime] = utc_now) -> None:
         rows = ledger.snapshot().rows
         self.ledger = ledger
-        self.state = State.from_rows(rows)
+        self.state = State.from_rows(rows, at_once=False)
         self.accounts = Accounts.from_ledger(rows)
         self.listeners: list[Observer] = []
         self.observers: list[Observer] = []

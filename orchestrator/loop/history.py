@@ -2,18 +2,49 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from typing import overload
 
 from orchestrator.change import Reason, Tree
 from orchestrator.domain import events as e
 from orchestrator.domain.headline import headline
+from orchestrator.domain.lines import AnyDraft, AnyNode
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.node import run_of
-from orchestrator.domain.records import Draft, Node, Phase, Role, was_or_will_be_run
+from orchestrator.domain.records import Node, Phase, Role, was_or_will_be_run
 from orchestrator.domain.state import State
 from orchestrator.proposers import Tried
 
 # What a person brought is never tried again by the search, but says nothing of the proposer's own steps.
 _KNOWN_TO = {Role.SEARCH: (Role.SEARCH, Role.INJECTED), Role.CONTROL: (Role.CONTROL,)}
+_RUNNING = (Phase.OPEN, Phase.QUEUED)
+
+
+class _Shown(Sequence[Tried]):
+    """Those that are known by name only are made when they are first looked at: few proposers look at all of a long
+    past. What ended says the same whenever it is asked.
+    """
+
+    def __init__(self, make: Callable[[str], Tried]) -> None:
+        self._make = make
+        self._of: list[str | Tried] = []
+
+    def append(self, tried: str | Tried) -> None:
+        self._of.append(tried)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    @overload
+    def __getitem__(self, at: int) -> Tried: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Tried]: ...
+    def __getitem__(self, at: int | slice) -> Tried | list[Tried]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self._of)))]
+        found = self._of[at]
+        if isinstance(found, str):
+            found = self._of[at] = self._make(found)
+        return found
 
 
 class History:
@@ -93,30 +124,37 @@ class History:
     def _gather(self) -> None:
         state = self._state
         self._cohort = state.run.cohort
-        self._ended: list[Tried] = []
+        self._ended = _Shown(lambda name: self._tried(state.nodes[name]))
         self._running: list[Tried] = []
         self._trees = dict.fromkeys(self._baseline, state.run.root)
-        nodes = [node for node in state.nodes.values() if self._is_known(node.id)]
-        for node in nodes:
-            for draft in state.drafts(node.id) if was_or_will_be_run(node) else ():
-                self._propose(node.id, draft)
-        mine = [node for node in nodes if node.role is self._role and node.phase is Phase.ENDED]
+        known = [node for node in state.node_lines() if self._counts(node)]
+        for node in known:
+            drafts = state.draft_lines(node) if was_or_will_be_run(node) else ()
+            for draft in drafts:
+                self._remember(node.id, draft)
+            if drafts and node.role is self._role and node.phase in _RUNNING:
+                self._show_running(state.nodes[node.id])
+        mine = [node for node in known if node.role is self._role and node.phase is Phase.ENDED]
         for node in sorted(mine, key=lambda node: (node.ended_place, node.number)):
-            self._end(node)
+            if self._is_shown(node):
+                self._ended.append(node.id)
 
-    def _propose(self, node: str, draft: Draft | e.Proposed) -> None:
+    def _propose(self, node: str, draft: e.Proposed) -> None:
+        self._remember(node, draft)
+        if self._is_mine(node):
+            self._show_running(self._state.nodes[node])
+
+    def _remember(self, node: str, draft: AnyDraft | e.Proposed) -> None:
         for digest in _digests(draft):
             if draft.origin:
                 # Offered to another one, but run here.
                 self._trees[digest] = node
             else:
                 self._trees.setdefault(digest, node)
-        if self._is_mine(node):
-            self._show_running(self._state.nodes[node])
 
     def _show_running(self, node: Node) -> None:
         """The order is that of numbers, not of proposals: a resume, which does not know the latter, has the same."""
-        if node.phase not in (Phase.OPEN, Phase.QUEUED):
+        if node.phase not in _RUNNING:
             return
         at = self._place(node)
         known = at < len(self._running) and self._running[at].number == node.number
@@ -150,9 +188,15 @@ class History:
         self._leave(node)
         if not was_or_will_be_run(node):
             self._forget(node.id)
-        elsewhere = node.verdict is not None and self._cohort not in (None, node.verdict.cohort, *node.verdicts)
-        if node.ending and node.ending.charged and not elsewhere:
+        if self._is_shown(node):
             self._ended.append(self._tried(node))
+
+    def _is_shown(self, node: AnyNode) -> bool:
+        """One that was used up, and not measured elsewhere only."""
+        if node.ending is None or not node.ending.charged:
+            return False
+        here = node.verdict is None or self._cohort in (None, node.verdict.cohort)
+        return here or self._cohort in self._state.nodes[node.id].verdicts
 
     def _tried(self, node: Node) -> Tried:
         return Tried(
@@ -213,11 +257,14 @@ class History:
         return self._state.nodes[name].role is self._role and self._is_known(name)
 
     def _is_known(self, name: str) -> bool:
+        return self._counts(self._state.nodes[name])
+
+    def _counts(self, node: AnyNode) -> bool:
         """Whether its tree counts as tried: that of the same run, and never of the other arm of a comparison."""
-        return run_of(name) == self._state.campaign.run and self._state.nodes[name].role in _KNOWN_TO[self._role]
+        return node.role in _KNOWN_TO[self._role] and run_of(node.id) == self._state.campaign.run
 
 
-def _digests(draft: Draft | e.Proposed) -> list[str]:
+def _digests(draft: AnyDraft | e.Proposed) -> list[str]:
     """All that its tree is known by."""
     form = draft.likeness.form if draft.likeness else None
     return [it for it in (draft.tree, draft.known_as, form) if it]

@@ -11,6 +11,7 @@ import structlog
 from orchestrator.domain import events as e
 from orchestrator.domain.goodput import iterations
 from orchestrator.domain.headline import headline
+from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Node
 from orchestrator.domain.state import State
@@ -48,7 +49,9 @@ class MetricsFile:
                 _log.warning("metrics.csv not written", error=str(error))
 
     def _take_in(self, node: Node) -> None:
-        measured = [(at, name) for at, name in enumerate(self._lines, 1) if name in self._measured]
+        # To look at every line costs as much as there are, so it is left alone where nothing was measured again.
+        lines = enumerate(self._lines, 1) if self._measured else ()
+        measured = [(at, name) for at, name in lines if name in self._measured]
         self._measured.clear()
         self._lines.update({name: self._line(at, self._state.nodes[name]) for at, name in measured})
         if node.id in self._lines:
@@ -64,7 +67,8 @@ class MetricsFile:
 
     def _make_lines(self) -> None:
         found = iterations(self._state, self._state.run)
-        self._lines = {name: self._line(number, self._state.nodes[name]) for name, number in found.items()}
+        lines = {node.id: node for node in self._state.node_lines()}
+        self._lines = {name: self._line(number, lines[name]) for name, number in found.items()}
 
     def _rewrite(self) -> None:
         head = metrics_csv.header_line(self._ranking.metrics, noisy=self._state.run.noisy)
@@ -73,8 +77,11 @@ class MetricsFile:
         beside.replace(self._path)
         self._is_whole = True
 
-    def _line(self, number: int, node: Node) -> str:
-        found = headline(self._state, node)
-        values = [found.metrics.get(it.name) if found else None for it in self._ranking.metrics]
-        repeats = found.runs if found else 0
+    def _line(self, number: int, node: AnyNode) -> str:
+        if node.trials > 1 or node.measured or isinstance(node, Node):
+            found = headline(self._state, self._state.nodes[node.id])
+            metrics, repeats = (found.metrics, found.runs) if found else ({}, 0)
+        else:
+            metrics, repeats = node.verdict.metrics if node.verdict else {}, 0
+        values = [metrics.get(it.name) for it in self._ranking.metrics]
         return metrics_csv.line(number, node.id, values, repeats if self._state.run.noisy else None)

@@ -15,6 +15,7 @@ import structlog
 from pydantic import BaseModel
 
 from orchestrator.domain import events as e
+from orchestrator.domain.lines import AnyNode, AnyTrial, DraftLine, NodeLine, TrialLine
 from orchestrator.domain.records import Draft, Injection, Node, Phase, PlaybookVersion, Role, Run, Trial
 from orchestrator.ledger import Artifacts, LedgerError
 from orchestrator.loop.book import Book
@@ -45,12 +46,10 @@ class Shelf:
     async def open(self) -> None:
         """Count what is there, and remove what a killed session let go of and did not get to."""
         state = self._book.state
-        trials = list(state.trials.values())
+        trials = list(state.trial_lines())
         for trial in await offload_disk(self._measured, trials):
             self._add(trial)
-        ended = sorted(
-            (node for node in state.nodes.values() if _is_discarded(node)), key=lambda node: node.ended_place
-        )
+        ended = sorted((node for node in state.node_lines() if _is_discarded(node)), key=lambda node: node.ended_place)
         self._discarded = dict.fromkeys(node.id for node in ended)
         gone = {name for trial in trials if trial.let_go for name in _lists(trial)}
         self._left = await offload_disk(self._artifacts.those_there, gone)
@@ -137,7 +136,7 @@ class Shelf:
         """Those that could not be removed yet. They may be too much for the disk; they are nobody's attempt."""
         await self._book.durable()  # a byte is removed only after the ledger has said so
         try:
-            return await offload_disk(_removed, self._artifacts, names, self._book.state.records(), until)
+            return await offload_disk(_removed, self._artifacts, names, self._book.state.lines_of_now(), until)
         except LedgerError as error:
             _log.warning("outputs that were let go could not be removed", error=str(error))
             return names
@@ -152,7 +151,7 @@ class Shelf:
                 if _is_discarded(self._book.state.nodes[node]):
                     self._discarded[node] = None
 
-    def _add(self, trial: Trial) -> None:
+    def _add(self, trial: AnyTrial) -> None:
         """Again for each of its events: a trial has its outputs first and its traces later."""
         for name, size in _lists(trial).items() if not trial.let_go else ():
             users = self._users.setdefault(name, set())
@@ -168,9 +167,9 @@ class Shelf:
                 self.kept_bytes -= self._sizes.pop(name)
                 del self._users[name]
 
-    def _measured(self, trials: Iterable[Trial]) -> list[Trial]:
+    def _measured(self, trials: Iterable[AnyTrial]) -> list[AnyTrial]:
         """In a thread. Ledgers of earlier versions do not say how large outputs are."""
-        found = []
+        found: list[AnyTrial] = []
         for trial in trials:
             sizes = {}
             if trial.outputs and not trial.outputs_bytes and not trial.let_go:
@@ -181,7 +180,7 @@ class Shelf:
         return found
 
 
-def _is_discarded(node: Node) -> bool:
+def _is_discarded(node: AnyNode) -> bool:
     """What ended free may be run again from where it was, and then its outputs are judged and guarded."""
     charged = node.ending is not None and node.ending.charged
     return node.phase is Phase.ENDED and charged and not node.kept and node.role is not Role.BASELINE
@@ -193,7 +192,7 @@ def _pooled(run: Run) -> set[str]:
     return left | {digest for member in run.pool for digest in member.outputs.values()}
 
 
-def _lists(trial: Trial) -> dict[str, int]:
+def _lists(trial: AnyTrial) -> dict[str, int]:
     """The lists of files that it left, with their bytes. Where a candidate leaves what its judge traces, it is one."""
     both = ((trial.outputs, trial.outputs_bytes), (trial.traces, trial.traces_bytes))
     return {name: size for name, size in both if name}
@@ -205,12 +204,12 @@ def _removed(artifacts: Artifacts, names: set[str], records: Iterable[BaseModel]
     files: set[str] = set()
     for record in records:
         match record:
-            case Trial():
+            case Trial() | TrialLine():
                 files |= {record.log} if record.log else set()
                 lists |= set(_lists(record)) if not record.let_go else set()
-            case Node():
+            case Node() | NodeLine():
                 files |= {it for it in (record.diff, record.agent_log) if it}
-            case Draft() | Injection():
+            case Draft() | DraftLine() | Injection():
                 files |= {record.change} if record.change else set()
             case Run():
                 files.add(record.task)

@@ -42,6 +42,7 @@ class Criteria(_Part):
     judge: _JudgePart
     search: _SearchPart
     roles: _RolesPart
+    pruning: object = None
 
     @property
     def order(self) -> Ranking:

@@ -161,6 +161,7 @@ async def open_campaign(
             if bench.novelty:
                 book.listeners.append(bench.novelty.on_event)
             campaign = make_campaign(bench, options, form, resumed=how is How.RESUME)
+            book.state.forget_lines()
             opening.close()
             yield Opened(campaign, bench, options, form, notes)
         except BaseException:  # a stop, too: what was never begun leaves nothing

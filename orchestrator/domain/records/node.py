@@ -4,6 +4,8 @@ A node's row in the ledger is flat, so its parts are classes that it is made of,
 has their fields in the order in which the parts stand here.
 """
 
+from typing import Protocol
+
 from pydantic import BaseModel, Field
 
 from orchestrator.domain.ending import Ending
@@ -205,7 +207,14 @@ class Node(
         return self.promotion_asked and self.phase in (Phase.OPEN, Phase.QUEUED)
 
 
-def was_or_will_be_run(node: Node) -> bool:
+class _Ended(Protocol):
+    @property
+    def phase(self) -> Phase: ...
+    @property
+    def ending(self) -> Ending | None: ...
+
+
+def was_or_will_be_run(node: _Ended) -> bool:
     """What a verifier holds waits for a person; proposed once more, it would only be held once more."""
     if node.phase is Phase.QUARANTINED and node.ending is Ending.HELD:
         return True

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from orchestrator.budget import BOOKS
+from orchestrator.domain.lines import AnyNode
+from orchestrator.domain.lines import NodeLine as PlainLine
 from orchestrator.domain.records import Draft, Node, Phase, Trial
 from orchestrator.domain.state import State
 from orchestrator.ledger import Ledger, LedgerError
@@ -151,6 +153,9 @@ class RowState(State):
     def lines(self, kind: str, model: type[M]) -> Iterator[M]:
         """Of each record of a kind as much as the model has; none is kept."""
         return self._long[kind].lines(model)
+
+    def node_lines(self) -> Iterator[AnyNode]:
+        return self.lines("node", PlainLine)
 
     def each_line(self) -> Iterator[NodeLine]:
         """Of every node as much as is shown of it beside the others; none is kept. Whose child it is, and whether it is

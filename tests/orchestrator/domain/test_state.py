@@ -1,9 +1,10 @@
 """The state as its rows tell it: all of them at once, or each when it is asked for."""
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from orchestrator.domain.records import Campaign, Draft, Node, Purpose, Role, Trial
+from orchestrator.domain.lines import DraftLine, LateRecords, LikenessLine, NodeLine, TrialLine
+from orchestrator.domain.records import Campaign, Draft, LikenessRecord, Node, Purpose, Role, Trial
 from orchestrator.domain.records.node import Candidate
 from orchestrator.domain.state import State
 
@@ -14,6 +15,12 @@ RECORDS = {
     ("trial", "1-1"): Trial(id="1-1", node="1", purpose=Purpose.SUBMIT, draft=1, started_at="t"),
     ("trial", "1-2"): Trial(id="1-2", node="1", purpose=Purpose.REPLAY, draft=1, started_at="t"),
 }
+LINES: dict[str, tuple[type[BaseModel], type[BaseModel]]] = {
+    "node": (Node, NodeLine),
+    "draft": (Draft, DraftLine),
+    "trial": (Trial, TrialLine),
+    "likeness": (LikenessRecord, LikenessLine),
+}
 ROWS = {key: record.model_dump_json() for key, record in RECORDS.items()}
 
 
@@ -21,8 +28,10 @@ ROWS = {key: record.model_dump_json() for key, record in RECORDS.items()}
 def test_rows_give_their_records_back(at_once: bool) -> None:
     """Whenever they are read, records are the same, in the same order, and can be changed, added and dropped."""
     state = State.from_rows(ROWS, at_once=at_once)
-    assert state.records() == list(RECORDS.values())
+    assert [record.id for record in state.node_lines()] == ["1"]
+    assert [record.id for record in state.trial_lines()] == ["1-1", "1-2"]
     assert {key: state.row(key) for key in ROWS} == ROWS
+    assert list(state.lines_of_now()) == list(RECORDS.values())
     assert [trial.purpose for trial in state.trials_of("1")] == [Purpose.SUBMIT, Purpose.REPLAY]
     assert state.draft("1#2") is None
     assert "1-3" not in state.trials
@@ -30,7 +39,7 @@ def test_rows_give_their_records_back(at_once: bool) -> None:
     state.drop("trial", "1-1")
     state.new("trial", "1-3", RECORDS["trial", "1-1"])
     assert {name: trial.let_go for name, trial in state.trials.items()} == {"1-2": True, "1-3": False}
-    assert state.copy().records() == state.records()
+    assert list(state.copy().lines_of_now()) == list(state.lines_of_now())
 
 
 def test_what_cannot_be_read() -> None:
@@ -42,6 +51,59 @@ def test_what_cannot_be_read() -> None:
     assert state.trials["1-1"].node == "1"
     with pytest.raises(ValidationError):
         list(state.trials_of("1"))
+    with pytest.raises(ValidationError):
+        state.trial_lines()
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_lines_say_what_their_records_say(kind: str) -> None:
+    """Every field of a line is one of its record, under the same name, with the same default; what a record must have
+    a line must have, so that a row that is no record is found in either way.
+    """
+    record, line = LINES[kind]
+    for name, field in line.model_fields.items():
+        assert field.is_required() == record.model_fields[name].is_required(), name
+        assert field.is_required() or field.get_default() == record.model_fields[name].get_default(), name
+    required = {name for name, field in record.model_fields.items() if field.is_required()}
+    assert required <= line.model_fields.keys()
+
+
+def test_lines_follow_what_is_written() -> None:
+    """A line is of the row until its record is asked for or changed, then it is the record itself."""
+    state = State.from_rows(ROWS, at_once=False)
+    (line,) = state.node_lines()
+    assert isinstance(line, NodeLine)
+    assert (line.opened_place, line.ended_place) == (state.nodes["1"].opened_place, state.nodes["1"].ended_place)
+    state.set_trial("1-1", let_go=True)
+    state.new("trial", "1-3", RECORDS["trial", "1-2"])
+    assert [trial.let_go for trial in state.trial_lines()] == [True, False, False]
+    taken = state.lines_of_now()
+    state.set_node("1", kept=True)
+    state.drop("trial", "1-3")
+    assert [it.kept for it in taken if isinstance(it, Node | NodeLine)] == [False]
+    assert [it.kept for it in state.node_lines()] == [True]
+    state.forget_lines()
+    assert [type(it) for it in state.trial_lines()] == [Trial, TrialLine]
+
+
+def test_a_record_that_is_written_while_another_thread_reads_it_stays() -> None:
+    """What another thread made of the row that was there before does not take its place."""
+    state = State.from_rows(ROWS, at_once=False)
+    trials = state._records["trial"]
+    assert isinstance(trials, LateRecords)
+
+    class Slow(Trial, frozen=True):
+        @classmethod
+        def model_validate_json(cls, *_: object, **__: object) -> Trial:  # type: ignore[override]  # for one row
+            trials["1-1"] = new
+            return old
+
+    old = Trial.model_validate_json(ROWS["trial", "1-1"])
+    new = old.model_copy(update={"ended": True})
+    trials._model = Slow
+    assert trials["1-1"] is old
+    trials._model = Trial
+    assert trials["1-1"] is new
 
 
 def test_fields_are_known() -> None:

@@ -7,7 +7,8 @@ from orchestrator.domain import figures
 from orchestrator.domain.drift import Asked, Drift
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.headline import LEGEND, headline
-from orchestrator.domain.records import Node, Purpose, Trial
+from orchestrator.domain.lines import AnyNode
+from orchestrator.domain.records import Purpose, Trial
 from orchestrator.domain.state import State
 from orchestrator.domain.steadiness import machine_drift
 from orchestrator.views.campaign.sections.material import Material, typed
@@ -128,13 +129,15 @@ def growth(asked: Asked) -> str:
 
 def certified(it: Material) -> Section:
     """How many candidates were better at first, and how many of them were kept."""
-    tested = [node for node in it.nodes if node.certification or replays_of(it.state, node)]
+    tested = [node for node in it.lines if node.certification or replays_of(it.state, node)]
     kept = sum(node.kept for node in tested)
     line = f"{figures.plural(len(tested), 'candidate')} put to the test, {kept} kept" if tested else ""
     return Section("certified", line=line, data={"certified": {"tested": len(tested), "kept": kept}}, name="tested")
 
 
-def replays_of(state: State, node: Node) -> list[Trial]:
+def replays_of(state: State, node: AnyNode) -> list[Trial]:
+    if node.trials <= 1:
+        return []  # a replay comes after a first run
     return [trial for trial in state.trials_of(node.id) if trial.purpose is Purpose.REPLAY]
 
 

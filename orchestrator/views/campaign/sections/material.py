@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.budget import Account, Accounts
 from orchestrator.domain.control import Comparison, compare
 from orchestrator.domain.drift import Drift, drift
-from orchestrator.domain.goodput import Goodput, goodput, in_order
+from orchestrator.domain.goodput import Goodput, goodput, in_order, lines_in_order
 from orchestrator.domain.headline import headline
+from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Run
@@ -65,13 +66,18 @@ class Material:
         return in_order(self.state, self.run)
 
     @cached_property
+    def lines(self) -> list[AnyNode]:
+        """The same, of most of them no more than a line: whole nodes of a long campaign take seconds to make."""
+        return lines_in_order(self.state, self.run)
+
+    @cached_property
     def goodput(self) -> Goodput:
         usd = self.accounts.used(Account.USD)
         return goodput(self.state, usd=usd, elapsed_s=self.state.campaign.elapsed_s, run=self.run)
 
     @cached_property
     def savings(self) -> Savings:
-        return savings(self.state, self.run)
+        return savings(self.state, self.run, watched=self.criteria.pruning is not None)
 
     @cached_property
     def comparison(self) -> Comparison:

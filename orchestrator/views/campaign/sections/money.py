@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from orchestrator.budget import Account, shown
 from orchestrator.budget.amounts import SLOTS
 from orchestrator.domain import figures
+from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.model_use import Tokens
-from orchestrator.domain.records import Asked, Campaign, Node
+from orchestrator.domain.records import Asked, Campaign
 from orchestrator.domain.state import State
 from orchestrator.units import format_size
 from orchestrator.views.campaign.sections.material import Material, slots_of
@@ -141,23 +142,23 @@ def models(it: Material) -> Section:
         "models": [{"role": role, "model": model, **use.model_dump(mode="json")} for role, model, use in asked],
         "shares": dict(course.shares) if course else None,
         "why": course.why if course else None,
-        "findings": findings_of(it.nodes),
+        "findings": findings_of(it.lines),
     }
     body: Block = Table(titles, rows) if asked else Prose("No model was asked.")
     line = join([join(told, ", "), *shares] if asked else [], BREAK)
     return Section("models", "Models and roles", line, [body], {"roles": data})
 
 
-def findings_of(nodes: Sequence[Node]) -> dict[str, int]:
+def findings_of(nodes: Sequence[AnyNode]) -> dict[str, int]:
     """What the verifier found, and how often."""
     found = sorted(node.finding for node in nodes if node.finding)
     return {finding: found.count(finding) for finding in found}
 
 
 def verifier(it: Material) -> Section:
-    found = findings_of(it.nodes)
+    found = findings_of(it.lines)
     told = ", ".join(f"{count:,} {finding}" for finding, count in found.items())
-    flagged = [node.id for node in it.nodes if node.finding in ("flag", "hold")]
+    flagged = [node.id for node in it.lines if node.finding in ("flag", "hold")]
     see = f"; see {figures.few(flagged)}" if flagged else ""
     return Section("verifier", line=f"{told}, which never score{see}" if told else "", data={})
 

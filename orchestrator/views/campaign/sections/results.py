@@ -130,7 +130,7 @@ def path(it: Material) -> Section:
 
 
 def nodes(it: Material) -> Section:
-    looks = [look_of(node) for node in it.nodes]
+    looks = [look_of(node) for node in it.lines]
     told: list[list[Part]] = [[look, f" {look.word} {count:,}"] for look, count in counted(looks)]
     return Section("nodes", line=join(told, "   "), data={"nodes": dict(Counter(look.word for look in looks))})
 
@@ -144,7 +144,7 @@ def endings(it: Material) -> Section:
 def pace(it: Material) -> Section:
     """Of all runs, as the clock is."""
     elapsed = it.state.campaign.elapsed_s
-    ended = (node for node in it.state.nodes.values() if node.phase is Phase.ENDED and node.role is not Role.BASELINE)
+    ended = (node for node in it.state.node_lines() if node.phase is Phase.ENDED and node.role is not Role.BASELINE)
     over = sum(node.ending is not Ending.CANCELLED for node in ended)
     rate = f", {over * 3600 / elapsed:,.0f} attempts an hour" if elapsed > 0 and over else ""
     runs = " of all runs" if len(it.state.runs) > 1 else ""
@@ -202,9 +202,9 @@ def stalls(it: Material) -> Section:
 
 def recent(it: Material) -> Section:
     """The last that ended, and what is in quarantine."""
-    over = sorted((node for node in it.nodes if node.phase is Phase.ENDED), key=lambda node: node.ended_place)
-    waiting = [node for node in it.nodes if node.phase is Phase.QUARANTINED]
-    last = [*over[-_LAST:], *waiting]
+    over = sorted((node for node in it.lines if node.phase is Phase.ENDED), key=lambda node: node.ended_place)
+    waiting = [node for node in it.lines if node.phase is Phase.QUARANTINED]
+    last = [it.state.nodes[node.id] for node in (*over[-_LAST:], *waiting)]
     body = [Lines([_ended(it, node) for node in last], cut=True)] if last else []
     return Section("recent", "The last", "", body, {"recent": [node.id for node in last]}, open=True)
 

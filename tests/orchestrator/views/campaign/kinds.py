@@ -62,7 +62,7 @@ def models_and_roles(folder: Path | None = None) -> Story:
 
 def pruned_and_held_out(folder: Path | None = None) -> Story:
     """A rule that ended one trial, and a held-out split that development runs away from."""
-    story = Story(folder).open(beside="random")
+    story = Story(folder, task={"pruning": {"rule": "median"}}).open(beside="random")
     story.baseline(1.0)
     story.attempt("1", 2.0, kept=True)
     node = story.opened("1")

@@ -1,5 +1,6 @@
 """What pruning saved, and whether it was right, as a person reads it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,9 +44,12 @@ def watched(story: Story, *, took: int, kept: bool = False, pruned: bool = False
     return node
 
 
+RULE = {"pruning": {"rule": "median"}}
+
+
 @pytest.fixture
 def story() -> Story:
-    story = Story().open()
+    story = Story(task=RULE).open()
     story.baseline()
     return story
 
@@ -123,8 +127,11 @@ def test_the_baseline_is_not_watched(story: Story) -> None:
     assert "The best, 1, was not watched" in told(story)
 
 
-def test_commands(stage: Stage) -> None:
+def test_commands(tmp_path: Path) -> None:
     """Report, status and show tell it, for people and as JSON."""
+    stage = Stage(tmp_path / "task")
+    stage.story = Story(stage.folder, task=RULE).open()
+    stage.story.baseline()
     node = watched(stage.story, took=4, pruned=True, **CUT)
     assert "## Pruning" in stage.run("report")
     assert stage.json("report")["pruning"]["pruned"] == 1

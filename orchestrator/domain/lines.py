@@ -1,0 +1,167 @@
+"""Records of a long campaign, of which few are looked at: each is made of its row when somebody asks for it.
+
+One who goes through all of them needs little of each: a line has that, under the names that the record has, and is read
+in a third of the time. What a record must have, a line must have, so a row that is none is found by both.
+"""
+
+import threading
+from collections.abc import Iterator, MutableMapping
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Draft, Node, OpenedPlace, Phase, Purpose, Role, Trial, opened_place
+
+R = TypeVar("R", bound=BaseModel)
+L = TypeVar("L", bound=BaseModel)
+
+
+class VerdictLine(BaseModel, frozen=True):
+    metrics: dict[str, float]
+    tasks: dict[str, float] = {}
+    cohort: str
+    valid: bool = True
+    suspect: tuple[str, ...] = ()
+
+
+class NodeLine(BaseModel, frozen=True):
+    """Fields as a Node has them."""
+
+    id: str
+    parent: str | None
+    role: Role
+    number: int
+    branch: int = 0
+    step: int = 0
+    phase: Phase = Phase.OPEN
+    drafts: int = 0
+    diff: str | None = None
+    trials: int = 0
+    verdict: VerdictLine | None = None
+    certification: object = None
+    measured: tuple[str, ...] = ()
+    asking: int | None = None
+    agent_log: str | None = None
+    finding: str | None = None
+    ending: Ending | None = None
+    kept: bool = False
+    opened_at: str = ""
+    opened_order: int = 0
+    ended_at: str = ""
+    ended_order: int = 0
+
+    @property
+    def opened_place(self) -> OpenedPlace:
+        return opened_place(self.id, self.opened_order, self.opened_at)
+
+    @property
+    def ended_place(self) -> tuple[int, str]:
+        return self.ended_order, self.ended_at
+
+
+class TrialLine(BaseModel, frozen=True):
+    """Fields as a Trial has them."""
+
+    id: str
+    node: str
+    purpose: Purpose
+    draft: int
+    started_at: str
+    ended: bool = False
+    outputs: str | None = None
+    outputs_bytes: int = 0
+    log: str | None = None
+    judging: str | None = None
+    traces: str | None = None
+    traces_bytes: int = 0
+    let_go: bool = False
+
+
+class LikenessLine(BaseModel, frozen=True):
+    form: str
+
+
+class DraftLine(BaseModel, frozen=True):
+    """Fields as a Draft has them."""
+
+    node: str
+    number: int
+    operator: str
+    description: str
+    change: str | None = None
+    tree: str | None = None
+    origin: str | None = None
+    known_as: str | None = None
+    likeness: LikenessLine | None = None
+
+
+AnyNode = Node | NodeLine
+AnyTrial = Trial | TrialLine
+AnyDraft = Draft | DraftLine
+
+
+class LateRecords(MutableMapping[str, R], Generic[R, L]):
+    """Records of one kind, by their names. Other threads may look while one writes."""
+
+    def __init__(self, model: type[R], line: type[L]) -> None:
+        self._model = model
+        self._line = line
+        self._found: dict[str, R | str] = {}
+        self._lines: dict[str, L] = {}
+        self._turn = threading.Lock()
+
+    def add_row(self, name: str, body: str) -> None:
+        self._found[name] = body
+
+    def copy(self) -> "LateRecords[R, L]":
+        other = LateRecords(self._model, self._line)
+        other._found = dict(self._found)
+        return other
+
+    def line(self, name: str) -> R | L:
+        """The record itself where it was asked for before."""
+        found = self._found[name]
+        return self._line.model_validate_json(found) if isinstance(found, str) else found
+
+    def lines(self) -> list[R | L]:
+        """The same of all, kept until they are forgotten."""
+        read, known = self._line.model_validate_json, self._lines
+        if not known:
+            known |= {name: read(found) for name, found in self._found.items() if isinstance(found, str)}
+        return [known[name] if isinstance(found, str) else found for name, found in self._found.items()]
+
+    def lines_of_now(self) -> Iterator[R | L]:
+        """For another thread: what is written meanwhile is not seen. None of these lines is kept."""
+        taken = list(self._found.values())
+        return (self._line.model_validate_json(it) if isinstance(it, str) else it for it in taken)
+
+    def forget_lines(self) -> None:
+        self._lines.clear()
+
+    def __getitem__(self, name: str) -> R:
+        found = self._found[name]
+        if not isinstance(found, str):
+            return found
+        made = self._model.model_validate_json(found)
+        with self._turn:  # one that was written meanwhile stays
+            if self._found.get(name) is found:
+                self._found[name] = made
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __setitem__(self, name: str, record: R) -> None:
+        with self._turn:
+            self._found[name] = record
+
+    def __delitem__(self, name: str) -> None:
+        with self._turn:
+            del self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
