@@ -6,6 +6,7 @@ Processor time of their own threads, not the clock's: a busy machine makes no tu
 import asyncio
 import gc
 import math
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -93,7 +94,8 @@ def watched_calls() -> Iterator[Calls]:
             took = time.thread_time() - started
             if name and took > calls.longest_s:
                 calls.longest_s, calls.name = took, name
-            name = what.__qualname__ if event == "c_call" and what.__qualname__ not in _LETS_GO else ""
+            keeps = event == "c_call" and what is not os.write and what.__qualname__ not in _LETS_GO
+            name = what.__qualname__ if keeps else ""
             calls.count += bool(name)
             started = time.thread_time()
 

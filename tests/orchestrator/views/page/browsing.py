@@ -32,9 +32,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     expect.set_options(timeout=HANG_MS)
     with sync_playwright() as driver:
         # A container has no user namespaces to spare: the pages are ours, and nothing else is opened.
-        made = driver.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        made = driver.chromium.launch(
+            executable_path=program("chromium"), args=["--no-sandbox", "--disable-gpu"], timeout=HANG_MS
+        )
         yield made
         made.close()
+
+
+def patient(browser: Browser, **wanted: Any) -> BrowserContext:
+    """One that is given up only where it hangs; by itself it waits for half a minute, however busy the machine is."""
+    made = browser.new_context(**wanted)
+    made.set_default_timeout(HANG_MS)
+    return made
 
 
 class Seen:
@@ -44,7 +53,6 @@ class Seen:
         self.faults: list[str] = []
         self.address = served.address
         self.page = context.new_page()
-        self.page.set_default_timeout(HANG_MS)
         self.page.on("console", lambda it: self.faults.append(it.text) if it.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda it: self.faults.append(str(it)))
         self.page.on("dialog", self._alerted)
@@ -73,7 +81,7 @@ def look(browser: Browser) -> Iterator[Callable[..., Seen]]:
     opened: list[tuple[BrowserContext, Seen]] = []
 
     def open_one(served: Served, size: tuple[int, int] = WIDE, scheme: Any = "light", token: str = TOKEN) -> Seen:
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+        context = patient(browser, viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
         opened.append((context, Seen(context, served, token)))
         return opened[-1][1]
 

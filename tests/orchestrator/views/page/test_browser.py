@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from orchestrator.views.page.followed import Followed
 from tests.orchestrator.views.campaign.builder import campaign
 from tests.orchestrator.views.campaign.conftest import Stage
-from tests.orchestrator.views.page.browsing import NARROW, VIEWS, WALL, Seen, browser, look
+from tests.orchestrator.views.page.browsing import NARROW, VIEWS, WALL, Seen, browser, look, patient
 from tests.orchestrator.views.page.conftest import TOKEN, Served, grow
 from tests.orchestrator.views.page.stories import EVIL, proposed_by_models
 
@@ -294,7 +294,7 @@ def test_the_pictures_of_the_docs(tmp_path: Path, served: Callable[..., Served],
 def test_nobody_is_shown_anything_without_the_token(shown: Shown, browser: Browser) -> None:
     """Another page on this machine can neither read it, nor frame it, nor ask it for anything."""
     started = shown.served
-    context = browser.new_context()
+    context = patient(browser)
     page = context.new_page()
     answer = page.goto(started.address)
     assert answer

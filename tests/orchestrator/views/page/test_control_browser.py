@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from orchestrator.domain import events as e
 from tests.orchestrator.views.campaign.conftest import Stage
-from tests.orchestrator.views.page.browsing import Seen, browser, look
+from tests.orchestrator.views.page.browsing import Seen, browser, look, patient
 from tests.orchestrator.views.page.conftest import CONTROL, PLACE, Served, grow
 from tests.orchestrator.views.page.stories import EVIL
 from tests.orchestrator.views.page.test_acting import inbox
@@ -120,7 +120,7 @@ def test_another_server_on_this_host(
     change nothing, even where it knows all addresses.
     """
     started = served(control=True)
-    context = browser.new_context()
+    context = patient(browser)
     page = context.new_page()
     page.goto(f"{started.address}?token={CONTROL}")
     campaign = page.evaluate("() => fetch('api/campaigns').then((it) => it.json())")[0]["id"]

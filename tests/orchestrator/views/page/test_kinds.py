@@ -13,7 +13,7 @@ from orchestrator.views.page.exported import export_page
 from tests.orchestrator.views.campaign.builder import Story
 from tests.orchestrator.views.campaign.conftest import Stage
 from tests.orchestrator.views.campaign.kinds import KINDS, OTHERS
-from tests.orchestrator.views.page.browsing import HANG_MS, NARROW, VIEWS, WALL, Seen, browser, look
+from tests.orchestrator.views.page.browsing import NARROW, VIEWS, WALL, Seen, browser, look, patient
 from tests.orchestrator.views.page.conftest import Served
 from tests.orchestrator.views.page.stories import EVIL, comparison, proposed_by_models
 
@@ -116,9 +116,8 @@ def test_the_page_as_a_file(campaigns: Path, browser: Browser, tmp_path: Path) -
     file.write_text(export_page([folder], None))
     assert len(file.read_bytes()) < 1_000_000
     shutil.rmtree(folder)
-    context = browser.new_context(offline=True)
+    context = patient(browser, offline=True)
     page, faults = context.new_page(), []  # type: Page, list[str]
-    page.set_default_timeout(HANG_MS)
     page.on("console", lambda it: faults.append(it.text) if it.type in ("error", "warning") else None)
     page.on("pageerror", lambda it: faults.append(str(it)))
     page.on(
