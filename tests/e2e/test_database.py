@@ -33,7 +33,7 @@ def test_run_kill_resume_show(tmp_path: Path, environment: dict[str, str]) -> No
     words = ("run", task, "--attempts", "500", "--seed", "3", "--width", "1")
     errors = tmp_path / "errors"
     with errors.open("wb") as stderr, Started(*words, env=environment, stderr=stderr) as running:
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
         metrics = task / ".blastdoor" / "metrics.csv"
         while not (metrics.exists() and len(metrics.read_text().splitlines()) > 2):
             assert running.poll() is None, errors.read_text()

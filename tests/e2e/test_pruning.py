@@ -28,7 +28,7 @@ command = ["python3", "-u", "trial.py"]
 command = ["python3", "judge.py"]
 [limits]
 wall = "60s"
-grace = "1s"
+grace = "5s"
 [parameters]
 file = "params.json"
 [parameters.space]
