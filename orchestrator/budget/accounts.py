@@ -75,6 +75,9 @@ class StallLosses:
         return f"{self.endings:,} free ending{'' if self.endings == 1 else 's'} cost {self.cost}"
 
 
+_OF_LOSSES = asdict(StallLosses()).keys()
+
+
 class Accounts:
     """Limits (none given: no cap), what is used, and what open holds keep. For each account and at any time,
     limit = used + held + left.
@@ -241,7 +244,7 @@ class Accounts:
                 if account not in self._used:
                     raise ValueError(f"not an account's row: {row}")
                 self._used[account] = check_units(account, used)
-            case {"kind": "losses", "limit": limit, **fields} if fields.keys() == asdict(self._losses).keys():
+            case {"kind": "losses", "limit": limit, **fields} if fields.keys() == _OF_LOSSES:
                 account = Account.STALL_LOSSES
                 self._losses = StallLosses(**{name: check_units(account, units) for name, units in fields.items()})
             case {"kind": "hold", "hold": str(hold), "amounts": Mapping() as amounts, **rest} if not rest:

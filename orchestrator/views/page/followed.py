@@ -139,7 +139,7 @@ class Followed:
         self.updates.clear()
         self.said.clear()
         records = self._ledger.read(after=max(0, head.seq - SAID), limit=SAID)
-        self.said.extend(_said(record) for record in records)
+        self.said.extend(_said(record, _event(record)) for record in records)
 
     def _kept_board(self) -> Board | None:
         """One that an earlier server left, and the reading as far as it goes."""
@@ -198,26 +198,28 @@ class Followed:
             # Its task may be another one, with other metrics.
             self._read()
             return self.start_again()
-        began, names = self.mark, self._forget(records)
+        events = [_event(record) for record in records]
+        began, names = self.mark, self._forget(records, events)
         self._state.refresh()
         nodes = self._state.read_nodes(names)  # while it may fail: what was read counts as read from here on
         head = Head(records[-1].seq, records[-1].hash) if records else self.reading.head
         self.reading = replace(self.reading, accounts=self._accounts(), head=head, holder=holder)
-        ended = [record for record in records if record.kind == _ENDED]
-        self.last = _said(ended[-1])[1] if ended else self.last
-        return self._update(began, [_said(record) for record in records[-SAID:]], nodes, records)
+        ended = [number for number, record in enumerate(records) if record.kind == _ENDED]
+        self.last = _said(records[ended[-1]], events[ended[-1]])[1] if ended else self.last
+        said = [_said(record, event) for record, event in zip(records[-SAID:], events[-SAID:], strict=True)]
+        return self._update(began, said, nodes, records)
 
     def start_again(self) -> dict[str, Any]:
         """For a viewer whose board cannot be brought up to date."""
         return {"seq": self.seq, "mark": self.mark, "again": True}
 
-    def _forget(self, records: Sequence[Record]) -> list[str]:
+    def _forget(self, records: Sequence[Record], events: Sequence[e.Event | None]) -> list[str]:
         """The nodes that these are about, in their order. What was kept of them, and of all that they name, goes."""
         nodes: dict[str, None] = {}
         drafts: list[str] = []
         trials: list[str] = []
-        for record in records:
-            body = json.loads(record.body)
+        for record, event in zip(records, events, strict=True):
+            body = vars(event) if event else json.loads(record.body)
             trial, node = str(body.get("trial", "")), str(body.get("node") or "")
             nodes |= dict.fromkeys(filter(None, (node or trial.rpartition("-")[0], body.get("subject"))))
             trials.append(trial)
@@ -330,10 +332,16 @@ class Followed:
         return {"verified": self._verified.seq, "head": max(self.seq, self._verified.seq), "broken": self._broken}
 
 
-def _said(record: Record) -> Said:
-    """An event that a later version wrote is told by its kind."""
+def _event(record: Record) -> e.Event | None:
+    """None for one that a later version wrote."""
     try:
-        event = e.read_event(record.body)
+        return e.read_event(record.body)
     except ValidationError:
+        return None
+
+
+def _said(record: Record, event: e.Event | None) -> Said:
+    """An event that this version does not know is told by its kind."""
+    if event is None:
         return record.at, short(f"{record.kind} (not known to this version)", LONGEST), ""
     return record.at, line_of(event), node_of(event) or ""

@@ -4,8 +4,9 @@ import asyncio
 import signal
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -15,6 +16,9 @@ from orchestrator.views.page.entrance import Entrance
 from orchestrator.views.page.guard import Guard
 from orchestrator.views.page.listening import Listening
 from orchestrator.views.page.server import Server
+
+# How old the date in an answer's header may be.
+_TICK_S = 1.0
 
 
 async def serve(folders: Sequence[Path], settings: Settings | None, listening: Listening, entrance: Entrance) -> None:
@@ -47,6 +51,19 @@ class Running(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, server: Server) -> None:
         super().__init__(config)
         self._server = server
+        self._ending = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """A signal is heard at once; uvicorn would look for one ten times a second."""
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TICK_S):
+                    await self._ending.wait()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Called in the event loop."""
+        super().handle_exit(sig, frame)
+        self._ending.set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """With TLS a connection is ours only after its handshake, for which uvicorn would give any number of them a

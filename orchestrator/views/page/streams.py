@@ -22,12 +22,15 @@ MOST_VIEWERS = 64
 # Between two updates while much happens: what is on disk is on the screen within 0.3 s, and an eye needs no more.
 GAP_S = 0.25
 LIVE_GAP_S = 0.5
-# A notice comes before the write that it tells of is done, so a look that finds nothing is repeated.
-_LOOKS_S = (0.004, 0.015, 0.05, 0.15, 0.5)
+# A notice comes before the write that it tells of is done, and most writes come several at a time: a look waits for
+# them, and one that finds nothing is repeated.
+_SETTLE_S = 0.03
+_LOOKS_S = (0.06, 0.2, 0.5)
 # Where the kernel tells, this only mends what it missed; where it does not, this is how often the ledger is asked.
 _IDLE_S = 5.0
 _ASKED_S = 0.25
 _BEAT_S = 15.0
+_BEAT = b": \n\n"  # one that left is noticed by this
 # Before one that could not be read is tried again; the last one over and over.
 _AGAIN_S = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
 _QUEUED = 64
@@ -55,16 +58,21 @@ class Viewer:
             self._waiting.put_nowait(message if message is None else written("again", {}))
 
     async def messages(self) -> AsyncIterator[bytes]:
-        while True:
-            try:
-                async with asyncio.timeout(_BEAT_S):
-                    message = await self._waiting.get()
-            except TimeoutError:
-                yield b": \n\n"  # one that left is noticed by this
-                continue
-            if message is None:
-                return
-            yield message
+        """With a beat between them, whether something happens or not: a timer for each message costs more than it."""
+        self._beat_later()
+        try:
+            while (message := await self._waiting.get()) is not None:
+                yield message
+        finally:
+            self._timer.cancel()
+
+    def _beat_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_BEAT_S, self._beat)
+
+    def _beat(self) -> None:
+        if self._waiting.empty():
+            self.give(_BEAT)
+        self._beat_later()
 
 
 class Audience:
@@ -142,18 +150,18 @@ class Broadcast:
     async def _follow(self, idle_s: float) -> None:
         looks = iter(_LOOKS_S)
         while True:
-            if self._wake.is_set():
-                looks = iter(_LOOKS_S)
             self._wake.clear()
             update = await self._polled()
             if update:
                 self._give(written("again" if "again" in update else "update", update, update["mark"]))
-                looks = iter(_LOOKS_S[-1:])  # the write that a notice told of may have been one later still
+                # The write that a notice told of may have been one later still.
+                looks = iter([min(_LOOKS_S[-1], idle_s) - GAP_S])
                 await asyncio.sleep(GAP_S)
-                continue
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(next(looks, idle_s)):
                     await self._wake.wait()
+                looks = iter(_LOOKS_S)
+                await asyncio.sleep(_SETTLE_S)
 
     async def _polled(self) -> dict[str, Any] | None:
         """Viewers are told of one that cannot be read, and start again when it can."""

@@ -22,7 +22,7 @@ _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 16
 # A commit is several writes, and a campaign at work commits dozens of times a second: those are heard together. The
 # first after a rest is heard at once.
-_DEAF_S = 0.1
+_DEAF_S = 0.2
 
 Tell = Callable[[str], None]
 

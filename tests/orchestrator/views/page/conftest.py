@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -160,13 +161,14 @@ class Served:
         self._ready.wait(60)
 
     async def _serve(self, serving: Callable[..., Any], folders: tuple[Path, ...]) -> None:
+        self._loop = asyncio.get_running_loop()
         self._running = serving(folders, None, self._listening, self.entrance)
         self._running.capture_signals = _no_signals
         self._ready.set()
         await self._running.serve(sockets=[self._listening.socket])
 
     def close(self) -> None:
-        self._running.should_exit = True
+        self._loop.call_soon_threadsafe(self._running.handle_exit, signal.SIGTERM, None)
         self._thread.join(60)
         assert not self._thread.is_alive(), "the server does not end"
 

@@ -213,6 +213,26 @@ def test_an_event_of_a_later_version_is_told_by_its_kind(stage: Stage) -> None:
     assert told["said"][0][1] == "\\x1b[2Jdreamt (not known to this version)"
 
 
+def test_an_event_is_read_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what it says, for the nodes that it is about, and for the last ending."""
+    stage.write()
+    it, before = followed(stage), len(stage.story.events)
+    read, read_event = list[str](), e.read_event
+
+    def noted(body: str) -> e.Event:
+        read.append(body)
+        return read_event(body)
+
+    monkeypatch.setattr(e, "read_event", noted)
+    monkeypatch.setattr("orchestrator.views.page.followed.json", None)
+    stage.story.attempt("1.1", 3.0, kept=True)
+    grow(stage, before)
+    update = it.poll()
+    assert update
+    assert len(read) == len(update["said"]) == len(stage.story.events) - before
+    it.close()
+
+
 def test_too_many_nodes_are_told_to_be(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boards, "MOST_NODES", 3)
     told = followed(stage).board.whole()
