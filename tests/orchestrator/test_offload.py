@@ -14,7 +14,7 @@ async def test_the_loop_goes_on() -> None:
 
     def work(value: int) -> int:
         begun.set()
-        assert go.wait(10)
+        assert go.wait(60)
         if value < 0:
             raise ValueError(value)
         return value + 1
@@ -34,7 +34,7 @@ async def test_a_cancelled_caller_goes_on_when_the_work_is_over() -> None:
 
     def work() -> None:
         begun.set()
-        assert go.wait(10)
+        assert go.wait(60)
         written.append("written")
 
     task = asyncio.create_task(offload(work))

@@ -35,7 +35,7 @@ def _connected(listen: Path) -> socket.socket:
     until = time.monotonic() + 60
     while True:
         client = socket.socket(socket.AF_UNIX)
-        client.settimeout(30)
+        client.settimeout(120)
         try:
             client.connect(str(listen))
         except (FileNotFoundError, ConnectionRefusedError):

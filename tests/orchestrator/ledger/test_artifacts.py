@@ -379,12 +379,12 @@ def test_keep_waits_for_its_own_bytes_alone(folder: Path, monkeypatch: pytest.Mo
     def fsync(_: Path) -> None:
         if threading.current_thread() is not threading.main_thread():
             waits.set()
-            assert go.wait(10)
+            assert go.wait(60)
 
     monkeypatch.setattr("orchestrator.ledger.artifacts._fsync", fsync)
     thread = threading.Thread(target=store.keep_files, args=({"many": b"many"},))
     thread.start()
-    assert waits.wait(10)
+    assert waits.wait(60)
     store.put(b"few")
     store.sync()
     go.set()

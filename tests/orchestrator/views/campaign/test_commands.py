@@ -160,7 +160,7 @@ def _in_terminal(stage: Stage, words: list[str], more: dict[str, str]) -> str:
         pass  # how Linux says that the other side is closed
     finally:
         os.close(ours)
-    assert child.wait(60) == 0
+    assert child.wait(300) == 0
     return data.decode()
 
 

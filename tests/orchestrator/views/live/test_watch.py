@@ -145,7 +145,7 @@ class Child:
         os.close(slave)
         self.text = ""
 
-    def until(self, wanted: str, seconds: float = 60.0) -> bool:
+    def until(self, wanted: str, seconds: float = 300.0) -> bool:
         end = time.monotonic() + seconds
         while wanted not in self.text and time.monotonic() < end:
             if select.select([self.master], [], [], 0.2)[0]:
@@ -166,7 +166,7 @@ def test_the_terminal_is_put_right(stage: Stage, number: signal.Signals) -> None
         assert "\x1b[?1049h\x1b[?25l" in child.text
         child.process.send_signal(number)
         assert child.until("\x1b[?25h\x1b[?1049l"), child.text
-        assert child.process.wait(60) == 0
+        assert child.process.wait(300) == 0
     assert "Traceback" not in child.text
 
 
@@ -177,6 +177,6 @@ def test_colours_are_left_out_where_nobody_wants_them(stage: Stage) -> None:
         child = Child(stage.folder, NO_COLOR="1", PYTHONIOENCODING="ascii", LC_ALL="C", PYTHONUTF8="0")
         assert child.until("1.1 kept"), child.text
         child.process.send_signal(signal.SIGINT)
-        assert child.process.wait(60) == 0
+        assert child.process.wait(300) == 0
     assert "\x1b[32m" not in child.text
     assert child.text.isascii()
