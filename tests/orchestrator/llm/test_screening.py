@@ -209,7 +209,7 @@ FIELDS = st.fixed_dictionaries(
 @settings(
     deadline=None,
     max_examples=3 * settings().max_examples // 2,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.builds(lambda fields: {**ASKED, **fields}, FIELDS) | JSON)
 async def test_any_body_is_forwarded_or_refused(messages_server: MessagesServer, body: Any) -> None:

@@ -140,7 +140,7 @@ def complaint(path: Path) -> str:
 
 
 @given(st.binary(max_size=300))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 def test_any_bytes(tmp_path: Path, data: bytes) -> None:
     """No bytes at all raise anything else."""
     path = tmp_path / "any.jsonl"
@@ -150,7 +150,7 @@ def test_any_bytes(tmp_path: Path, data: bytes) -> None:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 def test_garbled_lines(tmp_path: Path, draw: random.Random) -> None:
     """A recording in which values were swapped for others is refused or read, and replayed without harm."""
     path = tmp_path / "garbled.jsonl"
