@@ -31,6 +31,7 @@ from benchmarks import (
     meta_in_flight,
     minimising,
     modal,
+    opening,
     operators,
     packing,
     page,
@@ -54,7 +55,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", help="what to measure; all when left out")
     parser.add_argument("--exchanges", type=int, default=10_000, help="how many exchanges endurance makes")
-    parser.add_argument("--nodes", type=int, default=5_000, help="how many nodes campaign makes")
+    parser.add_argument("--nodes", type=int, default=5_000, help="how many nodes campaign and opening make")
     parser.add_argument("--seeds", type=int, help="how many seeds, where chance plays; else as many as each needs")
     parser.add_argument("--folder", type=Path, help="a folder of tasks of others, for importing")
     parser.add_argument("--format", choices=sorted(importing.EVALUATORS), default="openevolve", help="of these tasks")
@@ -73,6 +74,7 @@ def main() -> int:
         "durable": durable.measure,
         "endurance": lambda: endurance.measure(chosen.exchanges),
         "campaign": lambda: campaign.measure(chosen.nodes),
+        "opening": lambda: opening.measure(chosen.nodes),
         "relay": relay.measure,
         "values": values.measure,
         "gateway": gateway.measure,

@@ -14,7 +14,7 @@ from orchestrator.wiring.opening import open_campaign
 
 NODES = 1_000
 _ROUNDS = 9
-_COMMAND = "import sys; from orchestrator.views.cli import main; sys.argv[0] = 'blastdoor'; main()"
+COMMAND = "import sys; from orchestrator.views.cli import main; sys.argv[0] = 'blastdoor'; main()"
 
 
 async def measure() -> list[Figure]:
@@ -25,17 +25,17 @@ async def measure() -> list[Figure]:
             await opened.campaign.run()
         commands = {
             "a bare Python": ("pass",),
-            "`blastdoor --version`": (_COMMAND, "--version"),
-            "`blastdoor --help`": (_COMMAND, "--help"),
-            f"`blastdoor status` on {NODES:,} nodes": (_COMMAND, "status", folder),
+            "`blastdoor --version`": (COMMAND, "--version"),
+            "`blastdoor --help`": (COMMAND, "--help"),
+            f"`blastdoor status` on {NODES:,} nodes": (COMMAND, "status", folder),
         }
-        taken = [[_processor_s(*words) for words in commands.values()] for _ in range(_ROUNDS)]
+        taken = [[processor_s(*words) for words in commands.values()] for _ in range(_ROUNDS)]
     least = [min(times) for times in zip(*taken, strict=True)]
     goals = ("", "<= 0.25", "<= 0.25", "<= 0.5")
     return [Figure(f"processor of {name}", s, "s", goal) for name, s, goal in zip(commands, least, goals, strict=True)]
 
 
-def _processor_s(*words: str) -> float:
+def processor_s(*words: str) -> float:
     before = _of_children()
     subprocess.run([sys.executable, "-c", *words], stdout=subprocess.DEVNULL, check=True)
     return _of_children() - before

@@ -86,8 +86,13 @@ def goodput(state: State, *, usd: int, elapsed_s: float, run: Run | None = None)
 
 def iterations(state: State, run: Run) -> dict[str, int]:
     """The nodes of a run that have a verdict, numbered as they ended: what every table calls the iteration."""
+    return {node.id: number for number, node in enumerate(scored_in_order(state, run), 1)}
+
+
+def scored_in_order(state: State, run: Run) -> list[AnyNode]:
+    """The nodes of a run that have a verdict, as they ended."""
     scored = [node for node in lines_in_order(state, run) if node.verdict and node.ended_at]
-    return {node.id: number for number, node in enumerate(sorted(scored, key=_ENDED_PLACE), 1)}
+    return sorted(scored, key=_ENDED_PLACE)
 
 
 def in_order(state: State, run: Run) -> list[Node]:

@@ -5,7 +5,7 @@ in a third of the time. What a record must have, a line must have, so a row that
 """
 
 import threading
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
@@ -107,6 +107,8 @@ class LateRecords(MutableMapping[str, R], Generic[R, L]):
     def __init__(self, model: type[R], line: type[L]) -> None:
         self._model = model
         self._line = line
+        # Without what the method for people does around it: a tenth of the time that a line takes.
+        self._read_line: Callable[[str], L] = line.__pydantic_validator__.validate_json
         self._found: dict[str, R | str] = {}
         self._lines: dict[str, L] = {}
         self._turn = threading.Lock()
@@ -122,11 +124,11 @@ class LateRecords(MutableMapping[str, R], Generic[R, L]):
     def line(self, name: str) -> R | L:
         """The record itself where it was asked for before."""
         found = self._found[name]
-        return self._line.model_validate_json(found) if isinstance(found, str) else found
+        return self._read_line(found) if isinstance(found, str) else found
 
     def lines(self) -> list[R | L]:
         """The same of all, kept until they are forgotten."""
-        read, known = self._line.model_validate_json, self._lines
+        read, known = self._read_line, self._lines
         if not known:
             known |= {name: read(found) for name, found in self._found.items() if isinstance(found, str)}
         return [known[name] if isinstance(found, str) else found for name, found in self._found.items()]
@@ -134,7 +136,7 @@ class LateRecords(MutableMapping[str, R], Generic[R, L]):
     def lines_of_now(self) -> Iterator[R | L]:
         """For another thread: what is written meanwhile is not seen. None of these lines is kept."""
         taken = list(self._found.values())
-        return (self._line.model_validate_json(it) if isinstance(it, str) else it for it in taken)
+        return (self._read_line(it) if isinstance(it, str) else it for it in taken)
 
     def forget_lines(self) -> None:
         self._lines.clear()

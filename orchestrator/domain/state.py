@@ -53,6 +53,8 @@ class State:
         self.children: dict[str, int] = {}
         self.unfinished: dict[str, None] = {}
         self.branches: dict[int, list[str]] = {}
+        self.asking: set[str] = set()
+        self._trials_at_work: set[str] | None = None
 
     @classmethod
     def from_rows(cls, rows: Mapping[Key, str], *, at_once: bool = True) -> "State":
@@ -74,11 +76,14 @@ class State:
     def _index_all(self) -> None:
         """Only of what is not over the order matters, and sorting is what takes long."""
         nodes = list(self.node_lines())
-        over = {it.branch for it in nodes if it.branch and it.phase is Phase.ENDED and self._ends_branch(it)}
+        run = self.runs.get(str(self.campaign.run)) if self.opened else None
+        deep = [it for it in nodes if it.branch and run and it.step >= run.depth]
+        over = {it.branch for it in deep if self._ends_branch(it)}
         later = []
         for node in nodes:
             if node.phase is Phase.ENDED and (not node.branch or node.branch in over or not self._is_of_run(node)):
                 self._index_child(node)
+                self._index_asking(node)
             else:
                 later.append(node)
         # Not by the time at which they were opened: a resume on another host may have been earlier by its clock.
@@ -95,6 +100,7 @@ class State:
             for kind, records in self._records.items()
         }
         other.children, other.unfinished = dict(self.children), dict(self.unfinished)
+        other.asking = set(self.asking)
         other.branches = {number: list(nodes) for number, nodes in self.branches.items()}
         return other
 
@@ -130,7 +136,7 @@ class State:
 
     def draft_lines(self, node: AnyNode) -> list[AnyDraft]:
         records = self._records["draft"]
-        names = (f"{node.id}#{number}" for number in range(1, node.drafts + 1))
+        names = [f"{node.id}#{number}" for number in range(1, node.drafts + 1)]
         return [records.line(name) if isinstance(records, LateRecords) else records[name] for name in names]
 
     def forget_lines(self) -> None:
@@ -226,17 +232,26 @@ class State:
     def next_child(self, parent: str) -> int:
         return self.children.get(parent, 0) + 1
 
+    @property
+    def trials_at_work(self) -> set[str]:
+        """Those that are not over, or that a judge looks at. To look for them once costs a look at every trial."""
+        if self._trials_at_work is None:
+            self._trials_at_work = {trial.id for trial in self.trial_lines() if _is_at_work(trial)}
+        return self._trials_at_work
+
     def new(self, kind: str, name: str, record: BaseModel) -> None:
-        self._records[kind][name] = record
-        self.touched.add((kind, name))
+        self._put(kind, name, record)
 
     def drop(self, kind: str, name: str) -> None:
         """A record that is over; its row goes with it."""
         del self._records[kind][name]
         self.touched.add((kind, name))
+        if self._trials_at_work is not None and kind == "trial":
+            self._trials_at_work.discard(name)
 
     def index(self, node: AnyNode, *, new: bool = False) -> None:
         self._index_child(node)
+        self._index_asking(node)
         if node.phase is Phase.ENDED:
             self.unfinished.pop(node.id, None)
         else:
@@ -246,6 +261,12 @@ class State:
             self.branches.setdefault(node.branch, []).append(node.id)
         if self._ends_branch(node):
             self.branches.pop(node.branch, None)
+
+    def _index_asking(self, node: AnyNode) -> None:
+        if node.asking is not None:
+            self.asking.add(node.id)
+        else:
+            self.asking.discard(node.id)
 
     def _index_child(self, node: AnyNode) -> None:
         parent, _, last = node.id.rpartition(".")
@@ -283,6 +304,14 @@ class State:
         if not changes.keys() <= _TYPES[kind].model_fields.keys():
             unknown = changes.keys() - _TYPES[kind].model_fields.keys()
             raise TypeError(f"a record of a {kind} has no {', '.join(sorted(unknown))}")
-        records = self._records[kind]
-        records[name] = records[name].model_copy(update=changes)
+        self._put(kind, name, self._records[kind][name].model_copy(update=changes))
+
+    def _put(self, kind: str, name: str, record: BaseModel) -> None:
+        self._records[kind][name] = record
         self.touched.add((kind, name))
+        if self._trials_at_work is not None and isinstance(record, Trial):
+            (self._trials_at_work.add if _is_at_work(record) else self._trials_at_work.discard)(name)
+
+
+def _is_at_work(trial: AnyTrial) -> bool:
+    return not trial.ended or bool(trial.judging)

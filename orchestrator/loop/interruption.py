@@ -56,8 +56,8 @@ def reconcile(bench: Workbench, *, moved: bool = False) -> list[str]:
     end_profile(bench, moved=moved)
     _settle_calls(bench)
     holders = {hold.split("#", 1)[0] for hold in bench.book.accounts.holds} & state.nodes.keys()
-    running = {trial.node for trial in state.trial_lines() if not trial.ended or trial.judging}
-    running |= {node.id for node in state.node_lines() if node.asking is not None}
+    running = {state.trials[name].node for name in state.trials_at_work}
+    running |= state.asking
     opened = {name for name in state.unfinished if state.nodes[name].phase is Phase.OPEN}
     touched = sorted(holders | running | opened, key=order_of)
     for name in touched:

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from orchestrator.domain import events as e
-from orchestrator.domain.goodput import iterations
+from orchestrator.domain.goodput import scored_in_order
 from orchestrator.domain.headline import headline
 from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.metric import Ranking
@@ -66,9 +66,8 @@ class MetricsFile:
                 file.write(self._lines[node.id])
 
     def _make_lines(self) -> None:
-        found = iterations(self._state, self._state.run)
-        lines = {node.id: node for node in self._state.node_lines()}
-        self._lines = {name: self._line(number, lines[name]) for name, number in found.items()}
+        found = scored_in_order(self._state, self._state.run)
+        self._lines = {node.id: self._line(number, node) for number, node in enumerate(found, 1)}
 
     def _rewrite(self) -> None:
         head = metrics_csv.header_line(self._ranking.metrics, noisy=self._state.run.noisy)

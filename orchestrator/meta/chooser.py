@@ -1,8 +1,9 @@
 """Who chooses for a proposer, and the memory behind it: a fold over what ended, and a function of nothing else."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from math import exp, log
 
 from orchestrator.domain.proposal import Arm, Drawn, Knob
@@ -20,18 +21,23 @@ class Chooser:
     """
 
     def __init__(
-        self, rng: random.Random | None = None, view: View | None = None, lately: Recent | None = None
+        self, rng: random.Random | None = None, view: View | None = None, lately: Callable[[], Recent] | None = None
     ) -> None:
         # Not for secrets: the seed is in the ledger.
         self._rng = rng or random.Random(0)  # noqa: S311
         self._view = view
-        self.lately = lately or Lately().recent()
+        self._lately = lately or Lately().recent
         self._arms: dict[str, Arm] = {}
         self._knobs: dict[str, Knob] = {}
 
     @property
     def learns(self) -> bool:
         return self._view is not None
+
+    @property
+    def lately(self) -> Recent:
+        """Found out when it is first asked for: most proposers draw nothing."""
+        return self._lately()
 
     @property
     def drawn(self) -> Drawn | None:
@@ -42,7 +48,7 @@ class Chooser:
 
     def fork(self) -> "Chooser":
         """With the same dice and what was chosen so far; what it chooses is known to it alone."""
-        other = Chooser(self._rng, self._view, self.lately)
+        other = Chooser(self._rng, self._view, self._lately)
         other._arms, other._knobs = dict(self._arms), dict(self._knobs)
         return other
 
@@ -106,11 +112,15 @@ class Meta:
     _credit: Credit
     _policy: Policy
     _lately: Lately
+    _told: int
+    _last_told: Result | None
 
     def __init__(self, learnt: Learnt | None = None, tuning: Tuning = USUAL) -> None:
         self._learnt = learnt or Learnt()
         self._tuning = tuning
+        self._asks_lately = False
         self._forget()
+        self._forget_lately()
 
     @property
     def learns(self) -> bool:
@@ -122,8 +132,10 @@ class Meta:
         """For one brief; the same for the same past and seed. `running` are those that have not ended."""
         # Not for secrets: the seed is in the ledger.
         rng = random.Random(f"meta/{seed}/{number}/{again}")  # noqa: S311
-        self._learn(ended)
-        return Chooser(rng, self.view(ended, running), self._lately.recent())
+        lately = cache(partial(self._recent, ended, len(ended)))
+        if self._asks_lately:
+            lately()
+        return Chooser(rng, self.view(ended, running), lately)
 
     def view(self, ended: Sequence[Result], running: Sequence[Result] = ()) -> View | None:
         """The policy after all of these; None where nothing is learnt."""
@@ -137,16 +149,35 @@ class Meta:
         if self._seen > len(ended) or (self._seen and ended[self._seen - 1] is not self._last):
             self._forget()
         for at in range(self._seen, len(ended)):
-            self._lately.learn(ended[at])
-            for earned in self._credit.earned(ended[at]) if self.learns else ():
+            for earned in self._credit.earned(ended[at]):
                 self._policy.learn(earned)
         self._seen = len(ended)
         self._last = ended[-1] if ended else None
 
+    def _recent(self, ended: Sequence[Result], until: int) -> Recent:
+        """After so many of them. From the first time on each is asked for at once, so that none is asked for late."""
+        self._asks_lately = True
+        if self._told and (self._told > len(ended) or ended[self._told - 1] is not self._last_told):
+            self._forget_lately()
+        if self._told > until:
+            before = Lately()
+            for result in ended[:until]:
+                before.learn(result)
+            return before.recent()
+        for at in range(self._told, until):
+            self._lately.learn(ended[at])
+        self._told = until
+        self._last_told = ended[until - 1] if until else None
+        return self._lately.recent()
+
+    def _forget_lately(self) -> None:
+        self._told = 0
+        self._last_told = None
+        self._lately = Lately()
+
     def _forget(self) -> None:
         self._seen = 0
         self._last = None
-        self._lately = Lately()
         self._credit = Credit(self._learnt.credit, self._learnt.price, self._tuning)
         by_lift = self._learnt.learning is Learning.LIFT
         self._policy = LiftPolicy(self._tuning) if by_lift else GradientPolicy(self._tuning)

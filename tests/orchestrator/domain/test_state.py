@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.domain.lines import DraftLine, LateRecords, LikenessLine, NodeLine, TrialLine
-from orchestrator.domain.records import Campaign, Draft, LikenessRecord, Node, Purpose, Role, Trial
+from orchestrator.domain.records import Campaign, Draft, LikenessRecord, Node, Phase, Purpose, Role, Trial
 from orchestrator.domain.records.node import Candidate
 from orchestrator.domain.state import State
 
@@ -84,6 +84,23 @@ def test_lines_follow_what_is_written() -> None:
     assert [it.kept for it in state.node_lines()] == [True]
     state.forget_lines()
     assert [type(it) for it in state.trial_lines()] == [Trial, TrialLine]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_is_at_work_is_known(at_once: bool) -> None:
+    """From the rows at first, then from what is written."""
+    state = State.from_rows(ROWS, at_once=at_once)
+    assert (state.trials_at_work, state.asking) == ({"1-1", "1-2"}, set())
+    state.set_trial("1-1", ended=True)
+    state.drop("trial", "1-2")
+    state.new("trial", "1-3", RECORDS["trial", "1-2"])
+    state.set_node("1", asking=1)
+    assert (state.trials_at_work, state.asking) == ({"1-3"}, {"1"})
+    state.set_trial("1-1", judging="1-1/judge")
+    state.set_node("1", asking=None, phase=Phase.ENDED)
+    assert (state.trials_at_work, state.asking) == ({"1-1", "1-3"}, set())
+    asked = state.nodes["1"].model_copy(update={"asking": 2})
+    assert State.from_rows({**ROWS, ("node", "1"): asked.model_dump_json()}, at_once=at_once).asking == {"1"}
 
 
 def test_a_record_that_is_written_while_another_thread_reads_it_stays() -> None:

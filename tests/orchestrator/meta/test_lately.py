@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 
@@ -35,6 +36,33 @@ def test_what_was_worth_it_is_known(told: bool) -> None:
         chooser = chooser_after(*ended, learnt=learnt)
         assert chooser.lately.quality("operator", "constant") > chooser.lately.quality("operator", "flag") == 1.0
         assert 1.0 > chooser.lately.quality("operator", "move") > chooser.lately.quality("operator", "delete") > 0.5
+
+
+def test_asked_late() -> None:
+    """A chooser tells what was known when it was made, whenever it is asked and whoever was asked before."""
+    ended = [replace(TRIED, number=number, drawn=drawn("flag" if number % 3 else "move")) for number in range(9)]
+    alone = {count: Meta().chooser(ended[:count], 1, 9, 0).lately for count in (0, 4, 9)}
+    past: list[Tried] = []
+    meta, choosers = Meta(), {}
+    for count in range(10):
+        past += ended[len(past) : count]
+        choosers[count] = meta.chooser(past, 1, 9, 0)
+    for count in (4, 9, 0, 4):
+        assert choosers[count].lately == alone[count]
+        assert choosers[count].fork().lately == alone[count]
+    another = [ended[0]]
+    assert meta.chooser(another, 1, 9, 0).lately == Meta().chooser(another, 1, 9, 0).lately
+
+
+def test_a_past_that_nobody_asks_for_is_not_read() -> None:
+    """Proposers that draw nothing do not wait until a long past is read."""
+
+    class Unread(list[Tried]):
+        def __getitem__(self, at: object) -> NoReturn:
+            raise AssertionError(at)
+
+    chooser = Meta().chooser(Unread([TRIED] * 3), 1, 9, 0)
+    assert chooser.choose("operator", PRIOR, random.Random(3)) in PRIOR
 
 
 def test_it_counts_where_it_is_asked() -> None:
