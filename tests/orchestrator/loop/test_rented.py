@@ -21,6 +21,8 @@ from tests.orchestrator.loop.scripted import GUARD, WALL_S, Scripted, scripted, 
 
 WORST = round((TRIAL_S + CONTROL_S) * USD * 1_000_000)
 ROUNDING = 1e-4
+# So long that what a busy machine adds between the provider's clock and ours is little beside it.
+OPENING_S = 0.4
 
 
 def never_over(session: Scripted, limit: int | None = None) -> None:
@@ -54,7 +56,7 @@ async def test_worst_case_is_reserved_before_create(folder: Path) -> None:
 
 async def test_settled_by_measured_seconds(folder: Path) -> None:
     """What is booked is what the provider's register says, from create to the confirmed end, and the rest goes back."""
-    script, rent = Script(), Rent(USD, opening_s=0.03)
+    script, rent = Script(), Rent(USD, opening_s=OPENING_S)
     points = [{"value": value, "takes": 0.02} for value in (1, 2, 3)]
     async with scripted(folder, script, *points, site=rented_site(script, rent)) as session:
         never_over(session)
@@ -84,7 +86,7 @@ async def test_judge_and_candidate_have_their_own_prices(tmp_path: Path) -> None
 async def test_failed_open_is_paid(folder: Path, step: Step) -> None:
     """A chamber that was created and never served costs what the provider charges: booked as a loss, and refunded."""
     faults = Faults(step, lambda: Unavailable("the reply was lost"), first=2, many=2)
-    script, rent = Script(), Rent(USD, opening_s=0.02, fault=faults)
+    script, rent = Script(), Rent(USD, opening_s=OPENING_S, fault=faults)
     async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
         await session.run()
         node, losses = session.bench.state.nodes["1.1"], session.bench.book.accounts.losses
@@ -150,7 +152,7 @@ async def test_no_chamber_in_time(tmp_path: Path) -> None:
 async def test_refused_token_ends_the_campaign(folder: Path, step: Step) -> None:
     """A token that is over is no use trying: one line, no retry is burnt, and a resume goes on with the attempt."""
     faults = Faults(step, lambda: Denied("the token is over: make a new one"), first=2, many=99)
-    script, rent = Script(), Rent(USD, opening_s=0.01, fault=faults)
+    script, rent = Script(), Rent(USD, opening_s=OPENING_S, fault=faults)
     async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:
         with pytest.raises(Unusable, match="the token is over"):
             await session.run()
@@ -178,7 +180,7 @@ async def test_token_that_runs_out_under_way(folder: Path) -> None:
 
 async def test_machine_taken_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The provider's own word that it took a machine away is proof enough: refunded, and run again elsewhere."""
-    script, rent = Script(), Rent(USD)
+    script, rent = Script(), Rent(USD, opening_s=OPENING_S)
     site = rented_site(script, rent)
     opened = site.backend.open
     runs = 0
@@ -209,7 +211,7 @@ async def test_machine_taken_away(folder: Path, monkeypatch: pytest.MonkeyPatch)
 
 async def test_control_job_is_paid(folder: Path) -> None:
     """Whoever pays for a broken trial pays for the control job that proved it: both are in the provider's register."""
-    script, rent = Script(), Rent(USD)
+    script, rent = Script(), Rent(USD, opening_s=OPENING_S)
     site = rented_site(script, rent)
     async with scripted(folder, script, {"value": 1, "do": "break off"}, site=site) as session:
         await session.run()
