@@ -162,7 +162,7 @@ def _pipe(access):
 
 def note(text):
     os.write(2, f"{text}\\n".encode())
-    time.sleep(0.15)  # the log must be heard before a fault ends the hearing
+    time.sleep(0.4)  # the log must be heard before a fault ends the hearing
 
 
 def answers():
@@ -209,7 +209,7 @@ def deafen():
     prefixed = order(b"x")
     to, ears = answers(), orders()
     say(b"done 0 0 0\\n", to)
-    stolen = steal(ears, 0.5)
+    stolen = steal(ears, 2)
     if not prefixed and not stolen:
         note("PID 1 was faster")
         raise SystemExit

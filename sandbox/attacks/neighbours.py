@@ -25,13 +25,17 @@ class Ear:
         """Nothing is reported here."""
 
 
+# The resident stays until its visitor has been there, however long that takes to come.
+LONG = QUICK.model_copy(update={"wall": 80})
+
+
 async def beside(
     arena: Arena, resident: str, visitor: str, env: Mapping[str, str], files: Mapping[str, bytes] | None = None
 ) -> tuple[Outcome, Outcome]:
     """Run the visitor once the resident has printed `settled`; then stop the resident and take what it told."""
     ear = Ear()
     bundle = Bundle({"attack.py": resident.encode(), "probe.py": PROBE.encode(), **(files or {})})
-    job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK, env=env, loopback=True)
+    job = Job(command=("python3", "attack.py"), image=IMAGE, limits=LONG, env=env, loopback=True)
     async with await arena.backend.open(job) as chamber:
         living = asyncio.create_task(chamber.run(bundle, listener=ear))
         settling = asyncio.create_task(ear.settled.wait())

@@ -136,7 +136,7 @@ def swap():
 if os.fork() == 0:
     os.setsid()
     swap()
-time.sleep(0.8)
+time.sleep(2)
 """
 )
 

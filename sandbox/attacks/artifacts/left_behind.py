@@ -10,7 +10,7 @@ from sandbox.attacks.forge import Seen, run_seen, stays_inside
 from sandbox.job import Ending, Limits
 from sandbox.wire.faults import Fault
 
-COLLECTED_WITHIN_S = 15.0
+COLLECTED_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ LEFT = (
 
 _BEFORE = "import os, time\nout = '/work/out'\n"
 # The log travels beside the outputs: it gets a moment to be heard before they are refused.
-_AFTER = "\nprint('made', repr(made), flush=True)\ntime.sleep(0.1)\n"
+_AFTER = "\nprint('made', repr(made), flush=True)\ntime.sleep(0.4)\n"
 
 
 def refused(seen: Seen, fault: Fault, took: float, ran: bool) -> Finding:

@@ -41,7 +41,7 @@ def reply(nonce, payload=b"answer", length=None):
     send((len(payload) if length is None else length).to_bytes(4, "big") + nonce + payload)
 def note(text):
     os.write(2, text.encode() + b"\\n")
-    time.sleep(0.15)
+    time.sleep(0.4)
 def honest():
     nonce, payload = request()
     note("serves")
@@ -138,7 +138,7 @@ def _attempt(answering: Answering) -> Callable[[Arena], Coroutine[Any, Any, Find
         expected = LIMITS.frames if answering.fault is Fault.FRAME_LIMIT else 1
         honest = len(asker.answers) <= expected and set(asker.answers) <= {b"answer"}
         held = outcome.ending is Ending.PROTOCOL and outcome.reason.startswith(answering.fault) and not outcome.told
-        quick = time.monotonic() - started < 15
+        quick = time.monotonic() - started < 60
         blocked = honest and held and quick and not outcome.outputs and seen.gone
         return Finding("serves" in seen.log, blocked, str(outcome.ending), outcome.reason[:100])
 

@@ -36,7 +36,7 @@ def leave_a_rewriter():
         os.setsid()
         os.write(2, b"rewriter stays\\n")
         tick()
-    time.sleep(0.3)
+    time.sleep(1.5)
 def rewrite():
     while True:
         open("/work/out/thread", "w").write("from a thread")

@@ -16,7 +16,7 @@ from sandbox.link import Deadlines
 from sandbox.posture import FULL
 
 GVISOR = "orders to PID 1 can be stolen there, but not written: the sentry holds only the reading end of its stdin"
-SHORT_WALL = QUICK.model_copy(update={"wall": 3.0})
+SHORT_WALL = QUICK.model_copy(update={"wall": 6.0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ async def log_headers(arena: Arena) -> Finding:
 
 
 async def _with_short_collect(arena: Arena, source: str, **rest: Any) -> tuple[Seen, float]:
-    """Run on a backend of its own whose patience for the outputs is two seconds."""
-    patient = await arena.host.reopened(FULL, deadlines=Deadlines(collect=2.0), warm=0)
+    """Run on a backend of its own whose patience for the outputs is five seconds."""
+    patient = await arena.host.reopened(FULL, deadlines=Deadlines(collect=5.0), warm=0)
     try:
         started = time.monotonic()
         return await run_racing(patient, source, **rest), time.monotonic() - started
@@ -99,7 +99,7 @@ async def silence(arena: Arena) -> Finding:
     source = "import forge, time\nforge.hand_over(open('archive', 'rb').read())\ntime.sleep(60)"
     seen, took = await _with_short_collect(arena, source, files={"archive": archive})
     outcome = seen.outcome
-    held = outcome.ending is Ending.TIMED_OUT and not outcome.outputs and not outcome.told and took < 30
+    held = outcome.ending is Ending.TIMED_OUT and not outcome.outputs and not outcome.told and took < 60
     return Finding(FORGING in seen.log, held and seen.gone, str(outcome.ending), outcome.reason)
 
 
@@ -114,7 +114,7 @@ async def two_archives(arena: Arena) -> Finding:
     seen, took = await _with_short_collect(arena, source, files={"archive": archive})
     outcome = seen.outcome
     wanted = Ending.TIMED_OUT if arena.is_gvisor else Ending.OUTPUT_REFUSED
-    held = outcome.ending is wanted and not outcome.outputs and took < 30
+    held = outcome.ending is wanted and not outcome.outputs and took < 60
     return Finding(FORGING in seen.log, held and seen.gone, str(outcome.ending), outcome.reason)
 
 
@@ -125,7 +125,7 @@ async def own_orders(arena: Arena) -> Finding:
         "import forge, os, time\nopen('/work/out/answer', 'w').write('early')\nforge.note('forging')\n"
         "written = forge.order(b'harvest\\n')\nforge.note(f'written {written}')\ntime.sleep(0.5)\nos._exit(6)"
     )
-    seen = await run_seen(arena, source, limits=SHORT_WALL)
+    seen = await run_seen(arena, source)
     outcome = seen.outcome
     if "written False" in seen.log:
         held = arena.is_gvisor and outcome.ending is Ending.FAILED and outcome.exit_code == 6

@@ -98,7 +98,7 @@ if os.fork() == 0:
             pass
     os.write(2, b"daemon runs\\n")
     tick()
-time.sleep(0.5)
+time.sleep(2)
 """
 )
 
@@ -118,9 +118,9 @@ async def overstayer(arena: Arena) -> Finding:
     """The deadline is held outside: what ignores signals is killed with its chamber."""
     source = DAEMON + "for number in (1, 2, 15):\n    signal.signal(number, signal.SIG_IGN)\ntime.sleep(60)\n"
     started = time.monotonic()
-    seen = await run_seen(arena, source, limits=QUICK.model_copy(update={"wall": 2.0}))
+    seen = await run_seen(arena, source, limits=QUICK.model_copy(update={"wall": 6.0}))
     took = time.monotonic() - started
-    held = seen.outcome.ending is Ending.TIMED_OUT and not seen.outcome.outputs and seen.gone and took < 20
+    held = seen.outcome.ending is Ending.TIMED_OUT and not seen.outcome.outputs and seen.gone and took < 60
     return Finding("daemon runs" in seen.log, held, str(seen.outcome.ending), f"gone after {took:.1f} s")
 
 
@@ -172,13 +172,15 @@ import os, time
 for _ in range(2):
     if os.fork() == 0:
         os.write(2, b"settled\\n")
-        end = time.monotonic() + 8
+        end = time.monotonic() + 30
         while time.monotonic() < end:
             pass
         os._exit(0)
-time.sleep(8)
+time.sleep(30)
 """
 TENTH_OF_A_CPU = 0.1
+# On so little a Python takes long to start.
+SPINNING = QUICK.model_copy(update={"cpus": TENTH_OF_A_CPU, "wall": 80})
 MEASURED_S = 2.0
 
 
@@ -186,11 +188,11 @@ MEASURED_S = 2.0
 async def spinners(arena: Arena) -> Finding:
     """Spinning processes get their share of the processors and no more, by the count of the host's kernel."""
     ear = Ear()
-    job = Job(command=("python3", "attack.py"), image=IMAGE, limits=QUICK.model_copy(update={"cpus": TENTH_OF_A_CPU}))
+    job = Job(command=("python3", "attack.py"), image=IMAGE, limits=SPINNING)
     host = arena.host
     async with await arena.backend.open(job) as chamber:
         running = asyncio.create_task(chamber.run(Bundle({"attack.py": SPINNERS.encode()}), listener=ear))
-        await asyncio.wait_for(ear.settled.wait(), 20)
+        await asyncio.wait_for(ear.settled.wait(), 60)
         before, started = await host.cpu_seconds(name_of(chamber)), time.monotonic()
         await asyncio.sleep(MEASURED_S)
         used, passed = await host.cpu_seconds(name_of(chamber)) - before, time.monotonic() - started
@@ -215,7 +217,7 @@ while len(held) < files - 16 and not ended:
     if not error:
         held.append(descriptor)
 print("settled", flush=True)
-time.sleep(15)
+time.sleep(60)
 """
 NEIGHBOUR = """
 from probe import *

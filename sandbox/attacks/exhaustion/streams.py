@@ -110,7 +110,7 @@ async def engine_log(arena: Arena) -> Finding:
     host = arena.host
     async with await arena.backend.open(job) as chamber:
         running = asyncio.ensure_future(chamber.run(Bundle({"attack.py": source}), listener=heard))
-        await asyncio.wait_for(heard.line_came.wait(), 15)
+        await asyncio.wait_for(heard.line_came.wait(), 60)
         kept = await host.kept_log(name_of(chamber))
         evidence = f"{len(kept)} bytes were kept"
         await chamber.kill()

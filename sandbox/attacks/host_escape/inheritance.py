@@ -117,7 +117,7 @@ STAY = (
     LEAVE
     + """
 print("settled", flush=True)
-time.sleep(15)
+time.sleep(60)
 """
 )
 LOOK = """

@@ -83,7 +83,7 @@ with socket.create_connection(("127.0.0.1", port)) as own:
     own.send(b"self")
     own.recv(64)
 print("settled", flush=True)
-time.sleep(15)
+time.sleep(60)
 """
 VISIT = """
 import os
