@@ -55,7 +55,7 @@ async def test_a_long_wait_is_capped(messages_server: MessagesServer, ear: Liste
 async def test_silence_ends(messages_server: MessagesServer, ear: Listener, hang: Hang) -> None:
     """A provider that is silent for too long is given up: booked at the worst case, said as a time-out, not retried."""
     messages_server.answering(lambda _: Reply([Text("x" * 99)], hang=hang))
-    upstream = Upstream(messages_server.url, SecretStr(messages_server.key), Patience(idle_s=0.2))
+    upstream = Upstream(messages_server.url, SecretStr(messages_server.key), Patience(idle_s=2.0))
     async with Gateway(upstream, PRICES) as gateway, gateway.open_line(DOLLAR, ear) as line:
         with pytest.raises(anthropic.APIStatusError) as error:
             await client_of(line).messages.create(**ASKED)
