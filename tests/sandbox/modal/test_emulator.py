@@ -119,8 +119,8 @@ async def test_the_lifetime_ends_it(bare: Bare, modal_emulator: ModalEmulator) -
 
 async def test_an_idle_sandbox_is_ended(bare: Bare, modal_emulator: ModalEmulator) -> None:
     """The idle time counts only while no command runs."""
-    sandbox = await bare.create(idle_timeout=4)
-    assert await said(sandbox, "sh", "-c", "sleep 5; echo awake") == "awake"
+    sandbox = await bare.create(idle_timeout=8)
+    assert await said(sandbox, "sh", "-c", "sleep 9; echo awake") == "awake"
     await sandbox.wait.aio()
     assert modal_emulator.sandboxes()[0]["status"] == "GENERIC_STATUS_IDLE_TIMEOUT"
 
