@@ -440,5 +440,8 @@ async def test_t83_held_out_runs_alone(tmp_path: Path, monkeypatch: pytest.Monke
     points: list[Point] = [{"value": 3 * n, "held": 3 * n} for n in range(1, 9)]
     async with scripted(task(tmp_path / "task"), None, *points, width=2) as session:
         await session.run()
+        # Of two at a time the better one may be kept first, and the other is not asked about then.
+        asked = len(answers(session))
     assert ["", ""] in together, "two at a time"
-    assert [names for names in together if "heldout" in names] == [["heldout"]] * (len(points) + 1)
+    assert asked > len(points) // 2
+    assert [names for names in together if "heldout" in names] == [["heldout"]] * asked
