@@ -5,7 +5,7 @@ in a third of the time. What a record must have, a line must have, so a row that
 """
 
 import threading
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
@@ -104,27 +104,24 @@ AnyDraft = Draft | DraftLine
 class LateRecords(MutableMapping[str, R], Generic[R, L]):
     """Records of one kind, by their names. Other threads may look while one writes."""
 
-    def __init__(self, model: type[R], line: type[L]) -> None:
+    def __init__(self, model: type[R], line: type[L], rows: Mapping[str, R | str]) -> None:
         self._model = model
         self._line = line
         # Without what the method for people does around it: a tenth of the time that a line takes.
         self._read_line: Callable[[str], L] = line.__pydantic_validator__.validate_json
-        self._found: dict[str, R | str] = {}
+        self._found = dict(rows)
         self._lines: dict[str, L] = {}
         self._turn = threading.Lock()
 
-    def add_row(self, name: str, body: str) -> None:
-        self._found[name] = body
-
     def copy(self) -> "LateRecords[R, L]":
-        other = LateRecords(self._model, self._line)
-        other._found = dict(self._found)
-        return other
+        return LateRecords(self._model, self._line, self._found)
 
     def line(self, name: str) -> R | L:
         """The record itself where it was asked for before."""
         found = self._found[name]
-        return self._read_line(found) if isinstance(found, str) else found
+        if not isinstance(found, str):
+            return found
+        return self._lines.get(name) or self._read_line(found)
 
     def lines(self) -> list[R | L]:
         """The same of all, kept until they are forgotten."""

@@ -9,9 +9,9 @@ from orchestrator.domain.state import State
 def takings_apart(state: State, winner: Node) -> Iterator[Node]:
     """The minimised nodes of a node, from the first on."""
     for number in range(1, state.children.get(winner.id, 0) + 1):
-        child = state.nodes.get(f"{winner.id}.{number}")
+        child = state.node_line(f"{winner.id}.{number}")
         if child and child.role is Role.MINIMISED:
-            yield child
+            yield state.nodes[child.id]
 
 
 def minimal_of(state: State, winner: Node) -> Node | None:

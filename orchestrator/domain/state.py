@@ -62,14 +62,17 @@ class State:
         trials are better read when they are asked for.
         """
         state = cls()
-        late = {} if at_once else {kind: LateRecords(_TYPES[kind], line) for kind, line in _LINES.items()}
-        state._records |= late
         with no_collection():
+            bodies: dict[str, dict[str, str]] = {kind: {} for kind in _TYPES}
             for (kind, name), body in rows.items():
-                if kind in late:
-                    late[kind].add_row(name, body)
-                elif kind in _TYPES:
-                    state._records[kind][name] = _TYPES[kind].model_validate_json(body)
+                if kind in bodies:
+                    bodies[kind][name] = body
+            for kind, model in _TYPES.items():
+                if kind in _LINES and not at_once:
+                    state._records[kind] = LateRecords(model, _LINES[kind], bodies[kind])
+                else:
+                    read = model.model_validate_json
+                    state._records[kind] = {name: read(body) for name, body in bodies[kind].items()}
             state._index_all()
         return state
 
@@ -130,6 +133,13 @@ class State:
     def node_lines(self) -> Iterable[AnyNode]:
         """Every node, of most no more than a line: what looks at all of a long campaign looks at these."""
         return self._lines_of("node")
+
+    def node_line(self, name: str) -> AnyNode | None:
+        """None where there is no such node."""
+        records = self._records["node"]
+        if not isinstance(records, LateRecords):
+            return records.get(name)
+        return records.line(name) if name in records else None
 
     def trial_lines(self) -> Iterable[AnyTrial]:
         return self._lines_of("trial")
