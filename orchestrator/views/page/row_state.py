@@ -4,6 +4,7 @@ A ledger keeps its rows in step with its events, so one who only looks folds not
 the one who hears of an event says which of them to read again.
 """
 
+import threading
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence, ValuesView
 from typing import Any, TypeVar
 
@@ -47,6 +48,9 @@ class _Rows(MutableMapping[str, Any]):
         self._model = _LONG[kind]
         self._most = KEPT[kind]
         self._kept: dict[str, Any] = {}
+        # What was read before somebody said that it changed must not be kept after that.
+        self._turn = threading.Lock()
+        self._changes = 0
         # Which fields were given: all of them, the same for every record. One set of their own takes more than half of
         # the memory of a node.
         self._given = set(self._model.model_fields)
@@ -56,10 +60,11 @@ class _Rows(MutableMapping[str, Any]):
         if (known := self._kept.get(name)) is not None:
             return known
         self._check()
+        changes = self._changes
         body = self._ledger.row(self._kind, name)
         if body is None:
             raise KeyError(name)
-        return self._made(name, body)
+        return self._made(name, body, changes)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (name in self._kept or self._ledger.row(self._kind, name) is not None)
@@ -75,9 +80,10 @@ class _Rows(MutableMapping[str, Any]):
 
     def each(self) -> Iterator[tuple[str, Any]]:
         """All of them, in the order of their names; as many are kept as there is room for."""
+        changes = self._changes
         for name, body in self._ledger.each_row(self._kind):
             self._check()
-            yield name, self._kept.get(name) or self._made(name, body)
+            yield name, self._kept.get(name) or self._made(name, body, changes)
 
     def lines(self, model: type[M]) -> Iterator[M]:
         """Of each as much as the model has."""
@@ -87,20 +93,24 @@ class _Rows(MutableMapping[str, Any]):
             yield read(body)
 
     def forget(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._kept.pop(name, None)
+        with self._turn:
+            self._changes += 1
+            for name in names:
+                self._kept.pop(name, None)
 
     def read(self, names: Sequence[str]) -> list[Any]:
         """Those of them that there are, as they are now, in one look."""
         self.forget(names)
+        changes = self._changes
         found = self._ledger.rows_named(self._kind, names)
-        return [self._made(name, found[name]) for name in names if name in found]
+        return [self._made(name, found[name], changes) for name in names if name in found]
 
-    def _made(self, name: str, body: str) -> Any:
+    def _made(self, name: str, body: str, changes: int) -> Any:
         record = self._model.model_validate_json(body)
         object.__setattr__(record, "__pydantic_fields_set__", self._given)
-        if len(self._kept) < self._most:
-            self._kept[name] = record
+        with self._turn:
+            if changes == self._changes and len(self._kept) < self._most:
+                self._kept[name] = record
         return record
 
     def _check(self) -> None:
