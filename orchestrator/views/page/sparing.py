@@ -10,7 +10,7 @@ Key = tuple[str, int | None]
 
 # For each second of work, so many without: a hundredth of a processor.
 REST = 100
-LEAST_S = 1.0
+LEAST_S = 4.0
 _MOST = 32
 
 
@@ -22,7 +22,9 @@ class _Made:
 
 
 class Sparing:
-    """`seq` says how far the ledger was read: while it is the same, so is what was made."""
+    """`seq` says how far the ledger was read: while it is the same, so is what was made. What is older says for how many
+    seconds it will be.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -31,10 +33,11 @@ class Sparing:
 
     def made(self, key: Key, seq: int, make: Callable[[Key], dict[str, Any]]) -> dict[str, Any]:
         with self._turn:
-            known = self._made.get(key)
-            if known and (known.seq == seq or self._clock() < known.until):
+            known, began = self._made.get(key), self._clock()
+            if known and known.seq == seq:
                 return known.value
-            began = self._clock()
+            if known and began < known.until:
+                return {**known.value, "older_s": known.until - began}
             value = make(key)
             ended = self._clock()
             if len(self._made) >= _MOST:

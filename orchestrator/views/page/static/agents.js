@@ -1,6 +1,5 @@
 // Those who propose, live: tokens a second against the floor; and what stalls cost.
 
-import { address, ask, query } from "./data.js";
 import { card, fill, h, spaced } from "./dom.js";
 import { count, dollars, duration, score } from "./figures.js";
 import { section } from "./sections.js";
@@ -16,7 +15,7 @@ export async function show({ session }) {
       h("p", { class: "faint" }, work.length ? `No model is asked right now; ${work.length} ${work.length === 1 ? "attempt is" : "attempts are"} open.` : "Nothing is at work."));
   };
   const load = async () => {
-    const told = await ask(`${address(session.id, "view", "agents")}${query({ run: session.run })}`);
+    const told = await session.view(["view", "agents"], () => again());
     work = told.work;
     drawLive(told.live);
     const heads = ["agent", "model", "configuration", "goes", "stalls", "found after", "tokens lost", "lost", "saved"];

@@ -90,6 +90,13 @@ class Session {
     control?.update("again");
   }
 
+  // What the server makes seldom may be older than the last change: it is asked for again when it may be made.
+  async view(path, again) {
+    const mine = turn, told = await ask(`${address(this.id, ...path)}${query({ run: this.run })}`);
+    if (told.older_s !== undefined && again) setTimeout(() => { if (mine === turn) again(); }, told.older_s * 1000);
+    return told;
+  }
+
   recovered() {
     if (failing) say("");
     failing = false;

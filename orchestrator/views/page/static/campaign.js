@@ -1,6 +1,5 @@
 // One campaign: figures, every node's score, every attempt in a table, and what happened last.
 
-import { address, ask, query } from "./data.js";
 import { button, colourOf, fill, h, spaced } from "./dom.js";
 import { count, dollars, duration, score, signed } from "./figures.js";
 import { Scatter } from "./scatter.js";
@@ -48,7 +47,7 @@ export async function show({ session }) {
       fill(told, h("section", { class: "card" }, button("load what else there is to say", () => { wanted = true; sections(); })));
       return;
     }
-    const found = await ask(`${address(session.id, "view", "campaign")}${query({ run: session.run })}`);
+    const found = await session.view(["view", "campaign"], sections);
     fill(told, found.sections.map((it) => section(it, session)));
   }, 5000);
   const slow = spaced(() => { drawLegend(); table.refresh(); }, 500);

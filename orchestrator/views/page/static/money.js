@@ -1,6 +1,5 @@
 // What was spent on what, against the caps; and where the time of attempts went.
 
-import { address, ask, query } from "./data.js";
 import { card, fill, h, spaced } from "./dom.js";
 import { dollars, duration } from "./figures.js";
 import { bars, growing, parts } from "./charts.js";
@@ -14,7 +13,7 @@ const booked = ({ used, held, cap }) => h("p", {}, gauge(used, held, cap), " ", 
 export async function show({ session }) {
   const element = h("div", { class: "stack" });
   const load = async () => {
-    const told = await ask(`${address(session.id, "view", "money")}${query({ run: session.run })}`);
+    const told = await session.view(["view", "money"], () => again());
     const { board, summary } = session, spent = board.columns.microdollars;
     const sum = (key) => {
       const found = new Map();

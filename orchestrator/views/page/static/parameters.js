@@ -1,6 +1,5 @@
 // What parameters do to the score: how much each explains alone, slices, all of them at once, and fronts of two metrics.
 
-import { address, ask, query } from "./data.js";
 import { card, fill, h, spaced } from "./dom.js";
 import { count, score } from "./figures.js";
 import { bars, cloud, parallel } from "./charts.js";
@@ -8,7 +7,7 @@ import { bars, cloud, parallel } from "./charts.js";
 export async function show({ session }) {
   const element = h("div", { class: "stack" });
   const load = async () => {
-    const told = await ask(`${address(session.id, "parameters")}${query({ run: session.run })}`);
+    const told = await session.view(["parameters"], () => again());
     fill(element, drawn(session, told), pareto(session));
   };
   await load();

@@ -1,12 +1,11 @@
 // All that is said of a run, to read and to print.
 
-import { address, ask, query } from "./data.js";
 import { button, h } from "./dom.js";
 import { section } from "./sections.js";
 import { Scatter } from "./scatter.js";
 
 export async function show({ session }) {
-  const told = await ask(`${address(session.id, "view", "report")}${query({ run: session.run })}`);
+  const told = await session.view(["view", "report"]);
   const plot = new Scatter({ open: (place) => { location.hash = `${session.base.slice(1)}/node/${session.board.id(place)}`; }, label: "Score of every node in the order of opening" });
   const all = new Uint8Array(session.board.count).fill(1);
   const drawn = told.sections.map((it) => {

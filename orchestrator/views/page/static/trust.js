@@ -1,6 +1,6 @@
 // Whether the scores can be believed: the judge's tier, findings, the held-out split, and the chain of records.
 
-import { address, ask, query } from "./data.js";
+import { address, ask } from "./data.js";
 import { card, fill, h, spaced } from "./dom.js";
 import { count } from "./figures.js";
 import { gauge, section } from "./sections.js";
@@ -9,7 +9,7 @@ export async function show({ session }) {
   const chain = h("p", { role: "status" }), body = h("div", { class: "masonry" });
   let open = true;
   const load = async () => {
-    const told = await ask(`${address(session.id, "view", "trust")}${query({ run: session.run })}`);
+    const told = await session.view(["view", "trust"], () => again());
     fill(body, card("Chain of records", chain),
       card("What verdicts are worth", Object.keys(told.tiers).length ? h("dl", { class: "facts" }, Object.entries(told.tiers).map(([tier, number]) => [h("dt", {}, tier), h("dd", {}, `${count(number)} verdicts`)])) : h("p", { class: "faint" }, "No verdict yet.")),
       told.heldout ? card("Queries of the held-out split", h("p", {}, gauge(told.heldout.asked, 0, told.heldout.askable), ` ${count(told.heldout.asked)} asked, ${count(Math.max(0, told.heldout.askable - told.heldout.asked))} left of ${count(told.heldout.askable)}`)) : null,

@@ -120,6 +120,19 @@ def test_it_follows_a_campaign_at_work(
     expect(page.locator(".overview .pill")).to_have_text("died")
 
 
+def test_what_is_older_than_the_last_change_is_asked_for_again(
+    hostile: Stage, served: Callable[..., Served], look: Callable[..., Seen]
+) -> None:
+    """The server has just made it, and makes it again only after a while; nothing else happens until then."""
+    page = look(served()).go("trust")
+    verdicts = page.locator("#main dl.facts dd").first
+    before = int(verdicts.inner_text().split()[0])
+    written = len(hostile.story.events)
+    hostile.story.attempt("1.1", 77.25, kept=True)
+    grow(hostile, written)
+    expect(verdicts).to_have_text(f"{before + 1} verdicts")
+
+
 def test_a_fault_that_is_over_is_not_told_any_more(
     hostile: Stage, served: Callable[..., Served], look: Callable[..., Seen], monkeypatch: pytest.MonkeyPatch
 ) -> None:

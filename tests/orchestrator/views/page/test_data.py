@@ -370,8 +370,10 @@ def test_what_takes_long_is_made_seldom() -> None:
     assert (ask(1), ask(1), ask(2)) == (1, 1, 1)
     now[0] += REST * 2.0 - 0.1
     assert ask(3) == 1
+    assert sparing.made(("report", None), 3, make)["older_s"] == pytest.approx(0.1)
     now[0] += 0.2
     assert ask(3) == 2
+    assert "older_s" not in sparing.made(("report", None), 3, make)
     now[0] += LEAST_S + REST * 2.0
     assert ask(3) == 2
 
