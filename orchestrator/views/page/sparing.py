@@ -22,8 +22,8 @@ class _Made:
 
 
 class Sparing:
-    """`seq` says how far the ledger was read: while it is the same, so is what was made. What is older says for how many
-    seconds it will be.
+    """`seq` says how far the ledger was read: while it is the same, so is what was made. What is older says for how
+    many seconds it will be.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
