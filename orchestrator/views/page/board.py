@@ -20,8 +20,8 @@ from orchestrator.domain.state import State, no_collection
 from orchestrator.text import short
 from orchestrator.views.campaign.looks import KEPT, LOOKS, look_of
 from orchestrator.views.campaign.points import stair_of
+from orchestrator.views.page.board_line import BoardLine
 from orchestrator.views.page.columns import Columns
-from orchestrator.views.page.node_line import NodeLine
 from orchestrator.views.render.model import Point
 
 # A column for each metric follows them. `parent` is a place, -1 for the root; times are seconds since the run began.
@@ -75,7 +75,7 @@ class Board:
             name: array("d" if name in floats else "q") for name in (*COLUMNS, *scores)
         }
 
-    def fill(self, nodes: Iterable[NodeLine]) -> None:
+    def fill(self, nodes: Iterable[BoardLine]) -> None:
         """With all that there are, in any order; those of other runs are left out."""
         own = f"{self.run}."
         with no_collection():
@@ -232,7 +232,7 @@ class Board:
         found = (name for name, parent in zip(self._names, parents, strict=True) if parent == place)
         return sorted(itertools.islice(found, most), key=order_of) if place >= 0 else []
 
-    def _row(self, node: Node | NodeLine) -> Row:
+    def _row(self, node: Node | BoardLine) -> Row:
         """With times as they are, and without the place of its parent."""
         metrics, cohort, screened = self._shown(node)
         lists, spent = self._lists, node.spent
@@ -254,17 +254,17 @@ class Board:
             *(metrics.get(metric.name, math.nan) for metric in self._metrics),
         ]
 
-    def _shown(self, node: Node | NodeLine) -> tuple[Mapping[str, float], str | None, bool]:
+    def _shown(self, node: Node | BoardLine) -> tuple[Mapping[str, float], str | None, bool]:
         """The metrics that it is shown with, their cohort, and whether it was only screened."""
         if node.verdict is None or not (node.ending and node.ending.scoreable):
             return {}, None, False
-        if isinstance(node, NodeLine) and not node.has_repeats:
+        if isinstance(node, BoardLine) and not node.has_repeats:
             noisy = self._state.runs[str(self.run)].noisy
             return node.verdict.metrics, node.verdict.cohort, node.verdict.valid and noisy
         found = headline(self._state, node if isinstance(node, Node) else self._state.nodes[node.id])
         return (found.metrics, found.cohort, found.screened) if found else ({}, None, False)
 
-    def _model(self, node: Node | NodeLine) -> str | None:
+    def _model(self, node: Node | BoardLine) -> str | None:
         """Drafts are many, and few campaigns ask models."""
         if not self._state.campaign.asked_models or not node.drafts:
             return None

@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from orchestrator.budget import BOOKS
-from orchestrator.domain.lines import AnyNode
-from orchestrator.domain.lines import NodeLine as PlainLine
+from orchestrator.domain.lines import AnyNode, NodeLine
 from orchestrator.domain.records import Draft, Node, Phase, Trial
 from orchestrator.domain.state import State
 from orchestrator.ledger import Ledger, LedgerError
-from orchestrator.views.page.node_line import NodeLine
+from orchestrator.views.page.board_line import BoardLine
 
 # So many records of each kind: with them, a campaign of some thousand attempts is read once.
 KEPT = {"node": 6000, "draft": 3000, "trial": 3000}
@@ -165,13 +164,13 @@ class RowState(State):
         return self._long[kind].lines(model)
 
     def node_lines(self) -> Iterator[AnyNode]:
-        return self.lines("node", PlainLine)
+        return self.lines("node", NodeLine)
 
-    def each_line(self) -> Iterator[NodeLine]:
+    def each_line(self) -> Iterator[BoardLine]:
         """Of every node as much as is shown of it beside the others; none is kept. Whose child it is, and whether it is
         at work, is known from then on.
         """
-        for line in self.lines("node", NodeLine):
+        for line in self.lines("node", BoardLine):
             parent, _, last = line.id.rpartition(".")
             if parent:
                 self.children[parent] = max(int(last), self.children.get(parent, 0))

@@ -10,8 +10,8 @@ import pytest
 from orchestrator.domain.ending import Ending
 from orchestrator.ledger import LedgerError
 from orchestrator.views.page import kept_board
+from orchestrator.views.page.board_line import BoardLine
 from orchestrator.views.page.kept_board import boards_folder
-from orchestrator.views.page.node_line import NodeLine
 from orchestrator.views.page.row_state import RowState
 from tests.orchestrator.views.campaign.builder import campaign
 from tests.orchestrator.views.campaign.conftest import Stage
@@ -26,7 +26,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     found: list[None] = []
     each = RowState.each_line
 
-    def counted(it: RowState) -> Iterator[NodeLine]:
+    def counted(it: RowState) -> Iterator[BoardLine]:
         found.append(None)
         return each(it)
 

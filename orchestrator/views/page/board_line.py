@@ -6,14 +6,14 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase, Role, Spent
 
 
-class VerdictLine(BaseModel, frozen=True):
+class BoardVerdict(BaseModel, frozen=True):
     metrics: dict[str, float]
     cohort: str
     valid: bool = True
     suspect: tuple[str, ...] = ()
 
 
-class NodeLine(BaseModel, frozen=True):
+class BoardLine(BaseModel, frozen=True):
     """Fields as a Node has them. Where `has_repeats`, its score is not that of its own verdict alone."""
 
     id: str
@@ -25,7 +25,7 @@ class NodeLine(BaseModel, frozen=True):
     promoted: int | None = None
     operator: str = ""
     trials: int = 0
-    verdict: VerdictLine | None = None
+    verdict: BoardVerdict | None = None
     measured: tuple[str, ...] = ()
     ending: Ending | None = None
     kept: bool = False
