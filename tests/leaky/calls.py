@@ -12,8 +12,8 @@ def draw(rng):
     return [rng.randrange(1000) for _ in range(20)]
 
 """
-# The work is a wait, and long beside what a busy machine adds to it.
-_SORTS = "import time\ndef solve(numbers):\n    time.sleep(0.1)\n    return sorted(numbers)\n"
+# The work is a wait: how long it takes does not depend on how busy the machine is.
+_SORTS = "import time\ndef solve(numbers):\n    time.sleep(0.01)\n    return sorted(numbers)\n"
 _PREPARES = _SORTS + "def prepare(numbers):\n    return len(numbers)\n"
 _GRADES = "def solve(numbers):\n    return sorted(numbers)\ndef is_solution(numbers, answer):\n    return sorted(numbers) == answer\n"
 _NEAR = "def solve(numbers):\n    return sum(numbers) - 20.5\n"
