@@ -32,7 +32,10 @@ async def audited(folder: Path, cache: Path, by: str) -> AuditReport:
 async def test_a_judge(tmp_path: Path, name: str, fixed: bool) -> None:
     """The hole is found where it is, and only there."""
     by, write = LEAKY[name]
-    report = await audited(write(tmp_path / "task", fixed=fixed), tmp_path / "cache", by)
+    folder = write(tmp_path / "task", fixed=fixed)
+    for file in (folder / "workspace").rglob("*.py"):  # long beside what a busy machine adds to it
+        file.write_text(file.read_text().replace("time.sleep(0.01)", "time.sleep(0.1)"))
+    report = await audited(folder, tmp_path / "cache", by)
     assert bool(report.found) is not fixed, report.why
     assert report.tried
     assert not report.untried
