@@ -26,9 +26,9 @@ _FROM_OUTSIDE = (Denied, NotDelivered, Silent, TakenAway)
 
 
 class Pulse:
-    """`ask` raises a SandboxError without an answer. All times are of `time.monotonic`.
+    """`ask` raises a SandboxError without an answer, `anew` forgets what it keeps from one question to the next.
 
-    Time in which we ourselves stood still counts as silence: nobody was heard in it.
+    All times are of `time.monotonic`. Time in which we ourselves stood still counts as silence: nobody was heard in it.
     """
 
     def __init__(
@@ -37,8 +37,10 @@ class Pulse:
         patience_s: float,
         every_s: float = EVERY_S,
         within_s: float = WITHIN_S,
+        anew: Callable[[], None] = lambda: None,
     ) -> None:
         self._ask = ask
+        self._anew = anew
         self._every_s = every_s
         self._within_s = within_s
         self.patience_s = patience_s
@@ -98,12 +100,12 @@ class Pulse:
         return silent
 
     def _begin(self) -> None:
+        """A line may have broken while nobody watched, and that is no silence; from here on every end of it is."""
+        if not self._askers:
+            self._anew()
         self._heard, self._is_silent = time.monotonic(), False
 
     async def _beat(self) -> None:
-        """A first answer is not looked at: a line may have broken before anybody watched."""
-        async with self._turn:
-            await self._asked()
         while True:
             await self._look()
             await asyncio.sleep(self._every_s)

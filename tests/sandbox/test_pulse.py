@@ -1,6 +1,7 @@
 """A provider's silence is noticed, measured, and waited out."""
 
 import asyncio
+import contextlib
 import time
 from types import SimpleNamespace
 
@@ -70,6 +71,42 @@ async def test_a_silence_that_is_over_is_remembered(hangs: bool) -> None:
         provider.hangs, provider.is_there = False, True
         assert 0 < await pulse.silence_until_it_answers(since) <= time.monotonic() - since
         assert pulse.silence(time.monotonic()) == 0
+
+
+class Kept(Provider):
+    """It keeps a connection from one question to the next, whose end is heard of with the next question."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_broken = False
+
+    async def ask(self) -> None:
+        await super().ask()
+        if self.is_broken:
+            self.anew()
+            raise Unavailable("it hung up")
+
+    def anew(self) -> None:
+        self.is_broken = False
+
+
+@pytest.mark.parametrize("watched", [True, False])
+async def test_a_line_that_broke_while_nobody_watched_is_no_silence(watched: bool) -> None:
+    line, since = Kept(), time.monotonic()
+    pulse = Pulse(line.ask, 60.0, every_s=0.01, anew=line.anew)
+    line.is_broken = True
+    with pulse.watched() if watched else contextlib.nullcontext():
+        assert await pulse.silence_until_it_answers(since) == 0
+
+
+async def test_T86_a_line_that_breaks_under_the_first_question_is_silence() -> None:
+    """The streams of the chamber that has just begun went the same way."""
+    line, since = Kept(), time.monotonic()
+    pulse = Pulse(line.ask, 60.0, every_s=0.01, anew=line.anew)
+    with pulse.watched():
+        line.is_broken = True
+        await asked_more(line)
+        assert await pulse.silence_until_it_answers(since) > 0
 
 
 async def test_who_asks_waits_until_it_answers_again() -> None:
