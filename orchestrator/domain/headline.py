@@ -61,10 +61,11 @@ def repeats_of(state: State, node: Node, cohort: str) -> list[Verdict]:
     if node.trials <= 1 and not node.measured:
         return []  # a repeat comes after a first run; to look at every trial of a long campaign takes seconds
     since = node.certification.since if node.certification else 0
-    own = (state.trials[f"{node.id}-{number}"] for number in range(since + 1, node.trials + 1))
+    last = node.ended_trials if node.certification and node.ended_trials else node.trials
+    own = (state.trials[f"{node.id}-{number}"] for number in range(since + 1, last + 1))
     told = [it for it in own if it.purpose is Purpose.REPEAT]
-    if node.certification:
+    if node.certification and not node.ended_trials:  # of an older ledger: a clock that went back loses some
         told = [it for it in told if not node.ended_at or it.started_at <= node.ended_at]
-    elif state.runs[str(run_of(node.id))].noisy:
+    elif not node.certification and state.runs[str(run_of(node.id))].noisy:
         told += [state.trials[name] for name in node.measured]
     return [it.verdict for it in told if it.verdict and it.verdict.valid and it.verdict.cohort == cohort]

@@ -102,6 +102,7 @@ class AttemptEnded(Event):
             phase=Phase.ENDED,
             ended_at=at,
             ended_order=self.order,
+            ended_trials=node.trials,
             ending=self.ending,
             kept=self.kept,
             why=self.why,

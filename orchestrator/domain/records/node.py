@@ -166,10 +166,13 @@ class Money(_Part):
 
 
 class Times(_Part):
+    """`ended_trials` is how many trials it had when it ended; older ledgers do not say."""
+
     opened_at: str = ""
     opened_order: int = 0
     ended_at: str = ""
     ended_order: int = 0
+    ended_trials: int = 0
 
     @property
     def ended_place(self) -> tuple[int, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.goodput import in_order, iterations
+from orchestrator.domain.headline import headline
 from orchestrator.domain.records import Role
 from orchestrator.examine.replay import beaten
 from orchestrator.views.campaign.opening import metrics_of
@@ -15,6 +16,8 @@ from orchestrator.views.campaign.sections.rounds import nodes_of
 from orchestrator.views.page.board import Board
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import Reading, read_campaign
+from tests.orchestrator.loop.noise import noisy, scripted_scores
+from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Point, scripted, write_task
 
 POINTS: list[Point] = [{"value": value} for value in (3, 7, 5, 9, 2)]
@@ -79,3 +82,22 @@ def test_what_a_round_brought(folder: Path) -> None:
         made = reading.state.campaign.round
         assert made
         assert [node.id for node in nodes_of(reading.state, made)] == ["1.4", "1.5"]
+
+
+async def test_what_a_noisy_score_stands_on(tmp_path: Path) -> None:
+    """Its repeats count, though the clock says that it ended before they began."""
+    made, script = write_task(tmp_path / "task", noisy(repeats=12, champion=2)), Script()
+    async with scripted(made, script, {"value": 3}, width=1) as session:
+
+        def back(event: e.Event, _: str) -> None:
+            if isinstance(event, e.TrialEnded):
+                session.clock.skip(-60)
+
+        session.bench.book.observers.append(back)
+        script.noise = scripted_scores(session.bench.state, {"1.1": (5.0, 0.0)})
+        await session.run()
+        state = session.bench.state
+        found = headline(state, state.nodes["1.1"])
+        assert found
+        assert (dict(found.metrics), found.screened) == ({"score": 3.0}, False)
+        assert found.runs > 1
