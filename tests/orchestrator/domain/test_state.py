@@ -145,7 +145,7 @@ ROW_OF_A_NODE = (
     '"promotion":null,"promotion_asked":false,"promotion_since":"","promotion_why":"","minimal":null,"ending":null,'
     '"kept":false,"why":"","stage":null,"undecided":false,'
     '"spent":{"microdollars":0,"milliseconds":0,"tokens":0},"booked":{"microdollars":0,"milliseconds":0,"tokens":0},'
-    '"cost":null,"opened_at":"","opened_order":0,"ended_at":"","ended_order":0}'
+    '"cost":null,"opened_at":"","opened_order":0,"ended_at":"","ended_order":0,"ended_trials":0}'
 )
 
 
