@@ -12,7 +12,9 @@ from typing import Any
 from benchmarks.campaign import TASK, WIDTH, program
 from benchmarks.fake_site import fake_site, write_task
 from orchestrator.domain import events as e
+from orchestrator.domain.census import Notable, take_census
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.state import State
 from orchestrator.ledger import Entry, Ledger, canonical
 from orchestrator.run_options import Flags
 from orchestrator.wiring.ledgers import FILE
@@ -39,6 +41,7 @@ async def make_long(folder: Path, nodes: int, seed: int = 1) -> None:
             for _ in range(min(_CHUNK, nodes - REAL - 1 - begun)):
                 told.attempt()
             told.append_to(ledger)
+        told.append_census_to(ledger)
 
 
 class _Told:
@@ -101,3 +104,12 @@ class _Told:
         self._new["run", "1"] = json.dumps(self._run)
         ledger.append(self._entries, self._new, at)
         self._entries, self._new = [], {}
+
+    def append_census_to(self, ledger: Ledger) -> None:
+        """As the session that made them would have kept it."""
+        state = State.from_rows(ledger.rows(), at_once=False)
+        census, notable = take_census(state.node_lines(), state.campaign.epoch)
+        self._new = dict.fromkeys(ledger.rows("notable"))
+        self._new |= {("notable", node.id): Notable(role=node.role).model_dump_json() for node in notable}
+        self._new["census", "census"] = census.model_dump_json()
+        self.append_to(ledger)

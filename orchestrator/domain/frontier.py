@@ -110,7 +110,11 @@ def candidate(node: Node, run: Run) -> Merits | None:
 def frontier_of(state: State, run: Run | None = None) -> Frontier:
     """Made again from all nodes."""
     run = run or state.run
-    nodes = (state.nodes[line.id] for line in state.node_lines() if _may_have_tasks(line, run))
+    counted = state.counted().of_run(run.number)
+    # No plain node has tasks, unless it has them in a verdict of another cohort.
+    elsewhere = any(sort.verdict and sort.verdict.cohort != run.cohort for sort in counted.plain)
+    lines = state.node_lines() if elsewhere else counted.notable
+    nodes = (state.nodes[line.id] for line in lines if _may_have_tasks(line, run))
     found = ((node.id, candidate(node, run)) for node in nodes)
     return Frontier((name, merits) for name, merits in found if merits)
 

@@ -91,8 +91,11 @@ def iterations(state: State, run: Run) -> dict[str, int]:
 
 def scored_in_order(state: State, run: Run) -> list[AnyNode]:
     """The nodes of a run that have a verdict, as they ended."""
-    scored = [node for node in lines_in_order(state, run) if node.verdict and node.ended_at]
-    return sorted(scored, key=_ENDED_PLACE)
+    scored = [node for node in state.node_lines() if node.verdict and node.ended_at and run_of(node.id) == run.number]
+    # Where the ledger numbered all endings, that is enough, as with openings.
+    if len({node.ended_order for node in scored}) == len(scored):
+        return sorted(scored, key=attrgetter("ended_order"))
+    return sorted(_as_opened(scored), key=_ENDED_PLACE)
 
 
 def in_order(state: State, run: Run) -> list[Node]:
@@ -102,7 +105,10 @@ def in_order(state: State, run: Run) -> list[Node]:
 
 def lines_in_order(state: State, run: Run) -> list[AnyNode]:
     """The same, of most of them no more than a line."""
-    nodes = [node for node in state.node_lines() if run_of(node.id) == run.number]
+    return _as_opened([node for node in state.node_lines() if run_of(node.id) == run.number])
+
+
+def _as_opened(nodes: list[AnyNode]) -> list[AnyNode]:
     # Where the ledger numbered all of them, that is enough: a place in the tree takes long to make.
     if len({node.opened_order for node in nodes}) == len(nodes):
         return sorted(nodes, key=attrgetter("opened_order"))

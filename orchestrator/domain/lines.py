@@ -6,7 +6,7 @@ in a third of the time. What a record must have, a line must have, so a row that
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -101,12 +101,27 @@ AnyTrial = Trial | TrialLine
 AnyDraft = Draft | DraftLine
 
 
-class LateRecords(MutableMapping[str, R], Generic[R, L]):
-    """Records of one kind, by their names. Other threads may look while one writes."""
+class Rest(Protocol):
+    """Where the rows are that were not read yet: a ledger."""
 
-    def __init__(self, model: type[R], line: type[L], rows: Mapping[str, R | str]) -> None:
+    def row(self, kind: str, name: str) -> str | None: ...
+    def rows(self, *kinds: str) -> Mapping[tuple[str, str], str]: ...
+
+
+class LateRecords(MutableMapping[str, R], Generic[R, L]):
+    """Records of one kind, by their names. Other threads may look while one writes.
+
+    With a `rest`, `rows` are a part of them: one that is asked for by its name is read from there, and all are by one
+    who goes through them. What is read so late is of a later moment.
+    """
+
+    def __init__(
+        self, kind: str, model: type[R], line: type[L], rows: Mapping[str, R | str], rest: Rest | None = None
+    ) -> None:
+        self._kind = kind
         self._model = model
         self._line = line
+        self._rest = rest
         # Without what the method for people does around it: a tenth of the time that a line takes.
         self._read_line: Callable[[str], L] = line.__pydantic_validator__.validate_json
         self._found = dict(rows)
@@ -114,32 +129,45 @@ class LateRecords(MutableMapping[str, R], Generic[R, L]):
         self._turn = threading.Lock()
 
     def copy(self) -> "LateRecords[R, L]":
-        return LateRecords(self._model, self._line, self._found)
+        return LateRecords(self._kind, self._model, self._line, self._found, self._rest)
 
     def line(self, name: str) -> R | L:
         """The record itself where it was asked for before."""
-        found = self._found[name]
+        found = self._one(name)
         if not isinstance(found, str):
             return found
         return self._lines.get(name) or self._read_line(found)
 
     def lines(self) -> list[R | L]:
         """The same of all, kept until they are forgotten."""
-        read, known = self._read_line, self._lines
+        read, known, every = self._read_line, self._lines, self._all()
         if not known:
-            known |= {name: read(found) for name, found in self._found.items() if isinstance(found, str)}
-        return [known[name] if isinstance(found, str) else found for name, found in self._found.items()]
+            known |= {name: read(found) for name, found in every.items() if isinstance(found, str)}
+        return [known[name] if isinstance(found, str) else found for name, found in every.items()]
 
     def lines_of_now(self) -> Iterator[R | L]:
         """For another thread: what is written meanwhile is not seen. None of these lines is kept."""
-        taken = list(self._found.values())
+        taken = list(self._all().values())
         return (self._read_line(it) if isinstance(it, str) else it for it in taken)
 
     def forget_lines(self) -> None:
         self._lines.clear()
 
+    def _one(self, name: str) -> R | str:
+        if name not in self._found and self._rest:
+            body = self._rest.row(self._kind, name)
+            if body is not None:
+                self._found[name] = body
+        return self._found[name]
+
+    def _all(self) -> dict[str, R | str]:
+        if self._rest:
+            every = {name: body for (_, name), body in self._rest.rows(self._kind).items()}
+            self._found, self._rest = {**every, **self._found}, None
+        return self._found
+
     def __getitem__(self, name: str) -> R:
-        found = self._found[name]
+        found = self._one(name)
         if not isinstance(found, str):
             return found
         made = self._model.model_validate_json(found)
@@ -149,7 +177,9 @@ class LateRecords(MutableMapping[str, R], Generic[R, L]):
         return made
 
     def __contains__(self, name: object) -> bool:
-        return name in self._found
+        if not self._rest or name in self._found or not isinstance(name, str):
+            return name in self._found
+        return self._rest.row(self._kind, name) is not None
 
     def __setitem__(self, name: str, record: R) -> None:
         with self._turn:
@@ -160,7 +190,7 @@ class LateRecords(MutableMapping[str, R], Generic[R, L]):
             del self._found[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._all())

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 
+from orchestrator.domain.node import order_of, parent_of
 from orchestrator.domain.records import Node, Phase, Role
 from orchestrator.domain.state import State
 
 
 def takings_apart(state: State, winner: Node) -> Iterator[Node]:
     """The minimised nodes of a node, from the first on."""
-    for number in range(1, state.children.get(winner.id, 0) + 1):
-        child = state.node_line(f"{winner.id}.{number}")
-        if child and child.role is Role.MINIMISED:
-            yield state.nodes[child.id]
+    names = [name for name in state.notable_names(Role.MINIMISED) if parent_of(name) == winner.id]
+    return (state.nodes[name] for name in sorted(names, key=order_of))
 
 
 def minimal_of(state: State, winner: Node) -> Node | None:

@@ -3,12 +3,14 @@
 import gc
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 from pydantic import BaseModel
 
-from orchestrator.domain.lines import AnyDraft, AnyNode, AnyTrial, DraftLine, LateRecords, NodeLine, TrialLine
+from orchestrator.domain.census import Census, Counted, Notable, sort_key, take_census
+from orchestrator.domain.lines import AnyDraft, AnyNode, AnyTrial, DraftLine, LateRecords, NodeLine, Rest, TrialLine
 from orchestrator.domain.node import count_key, dropped_key, order_of, path_to, run_of
 from orchestrator.domain.records import (
     Campaign,
@@ -29,7 +31,10 @@ from orchestrator.domain.records import (
 Key = tuple[str, str]
 _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
 _TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
+_TYPES |= {"census": Census, "notable": Notable}
 _LINES: dict[str, type[BaseModel]] = {"node": NodeLine, "draft": DraftLine, "trial": TrialLine}
+# The kinds of which a campaign has few rows, however long it is.
+SHORT_KINDS = tuple(kind for kind in _TYPES if kind not in _LINES)
 
 
 @contextmanager
@@ -50,16 +55,17 @@ class State:
     def __init__(self) -> None:
         self._records: dict[str, MutableMapping[str, Any]] = {kind: {} for kind in _TYPES}
         self.touched: set[Key] = set()
-        self.children: dict[str, int] = {}
+        self.children = {}
         self.unfinished: dict[str, None] = {}
-        self.branches: dict[int, list[str]] = {}
+        self.branches = {}
         self.asking: set[str] = set()
         self._trials_at_work: set[str] | None = None
 
     @classmethod
-    def from_rows(cls, rows: Mapping[Key, str], *, at_once: bool = True) -> "State":
+    def from_rows(cls, rows: Mapping[Key, str], *, at_once: bool = True, rest: Rest | None = None) -> "State":
         """The state as its rows tell it; rows of other kinds are somebody else's. Of a long campaign, nodes, drafts and
-        trials are better read when they are asked for.
+        trials are better read when they are asked for. With a `rest`, the rows are those that `rows_to_glance` names:
+        the others are read from there, for one who looks and changes nothing.
         """
         state = cls()
         with no_collection():
@@ -69,16 +75,44 @@ class State:
                     bodies[kind][name] = body
             for kind, model in _TYPES.items():
                 if kind in _LINES and not at_once:
-                    state._records[kind] = LateRecords(model, _LINES[kind], bodies[kind])
+                    state._records[kind] = LateRecords(kind, model, _LINES[kind], bodies[kind], rest)
                 else:
                     read = model.model_validate_json
                     state._records[kind] = {name: read(body) for name, body in bodies[kind].items()}
-            state._index_all()
+            state._index_all(state.counted().notable if rest else state.node_lines())
+            if rest:
+                del state.children, state.branches  # of all nodes, so they are made when they are asked for
         return state
 
-    def _index_all(self) -> None:
+    @staticmethod
+    def rows_to_glance(rows: Mapping[Key, str]) -> dict[str, list[str]] | None:
+        """Given all rows of short kinds: those of other kinds that tell where the campaign stands, by their kinds. None
+        where they are all needed, since nobody kept a census.
+        """
+        told = {kind: rows.get((kind, kind)) for kind in ("campaign", "census")}
+        campaign, census = told["campaign"], told["census"]
+        if not campaign or not census:
+            return None
+        if Campaign.model_validate_json(campaign).epoch != Census.model_validate_json(census).epoch:
+            return None
+        return {"node": [name for kind, name in rows if kind == "notable"]}
+
+    @cached_property
+    def children(self) -> dict[str, int]:
+        """The highest number among the children of each node."""
+        self._index_all(self.node_lines())
+        return self.children
+
+    @cached_property
+    def branches(self) -> dict[int, list[str]]:
+        """Those with steps left, or whose last step is not over, with their nodes. One that is finished stays so."""
+        self._index_all(self.node_lines())
+        return self.branches
+
+    def _index_all(self, nodes: Iterable[AnyNode]) -> None:
         """Only of what is not over the order matters, and sorting is what takes long."""
-        nodes = list(self.node_lines())
+        self.children, self.branches = {}, {}
+        nodes = list(nodes)
         run = self.runs.get(str(self.campaign.run)) if self.opened else None
         deep = [it for it in nodes if it.branch and run and it.step >= run.depth]
         over = {it.branch for it in deep if self._ends_branch(it)}
@@ -106,6 +140,48 @@ class State:
         other.asking = set(self.asking)
         other.branches = {number: list(nodes) for number, nodes in self.branches.items()}
         return other
+
+    def counted(self) -> Counted:
+        """Every node: plain ones by their number, of the others no more than a line, as a rule."""
+        census = self._census()
+        return Counted.of(census, filter(None, map(self.node_line, self._records["notable"])))
+
+    def notable_names(self, role: Role) -> list[str]:
+        """The nodes of a role that are not counted."""
+        self._census()
+        return [name for name, notable in self._records["notable"].items() if notable.role is role]
+
+    def _census(self) -> Census:
+        """Taken anew where none was kept in this session, which costs a look at every node."""
+        epoch = self.campaign.epoch if self.opened else 0
+        known: Census | None = self._records["census"].get("census")
+        if known is not None and known.epoch == epoch:
+            return known
+        census, nodes = take_census(self.node_lines(), epoch)
+        notable = {node.id: Notable(role=node.role) for node in nodes}
+        self.touched |= {("notable", name) for name in self._records["notable"].keys() | notable.keys()}
+        self._records["notable"] = notable
+        self._keep_census(census)
+        return census
+
+    def _keep_census(self, census: Census) -> None:
+        self._records["census"]["census"] = census
+        self.touched.add(("census", "census"))
+
+    def _count(self, before: Node | None, node: Node) -> None:
+        """Before the change is made."""
+        known = self._census()
+        census, notable = known.after(before, node), self._records["notable"]
+        if census is not known:
+            self._keep_census(census)
+        is_plain = sort_key(node) is not None
+        if is_plain and node.id in notable:
+            del notable[node.id]
+        elif not is_plain and node.id not in notable:
+            notable[node.id] = Notable(role=node.role)
+        else:
+            return
+        self.touched.add(("notable", node.id))
 
     def row(self, key: Key) -> str | None:
         """None for a record that was dropped."""
@@ -146,8 +222,8 @@ class State:
 
     def draft_lines(self, node: AnyNode) -> list[AnyDraft]:
         records = self._records["draft"]
-        names = [f"{node.id}#{number}" for number in range(1, node.drafts + 1)]
-        return [records.line(name) if isinstance(records, LateRecords) else records[name] for name in names]
+        read = records.line if isinstance(records, LateRecords) else records.__getitem__
+        return [read(f"{node.id}#{number}") for number in range(1, node.drafts + 1)]
 
     def forget_lines(self) -> None:
         """When all was gone through: they are made again where somebody does so later."""
@@ -266,7 +342,6 @@ class State:
             self.unfinished.pop(node.id, None)
         else:
             self.unfinished[node.id] = None
-        # Branches that have steps left, and those whose last step is not over. One that is finished stays so.
         if new and node.branch and self._is_of_run(node):
             self.branches.setdefault(node.branch, []).append(node.id)
         if self._ends_branch(node):
@@ -314,9 +389,15 @@ class State:
         if not changes.keys() <= _TYPES[kind].model_fields.keys():
             unknown = changes.keys() - _TYPES[kind].model_fields.keys()
             raise TypeError(f"a record of a {kind} has no {', '.join(sorted(unknown))}")
-        self._put(kind, name, self._records[kind][name].model_copy(update=changes))
+        before = self._records[kind][name]
+        census = self._census() if "epoch" in changes else None
+        self._put(kind, name, before.model_copy(update=changes), before)
+        if census:  # what was counted in the session before holds in this one
+            self._keep_census(census.model_copy(update={"epoch": self.campaign.epoch}))
 
-    def _put(self, kind: str, name: str, record: BaseModel) -> None:
+    def _put(self, kind: str, name: str, record: BaseModel, before: Any = None) -> None:
+        if isinstance(record, Node):
+            self._count(before, record)
         self._records[kind][name] = record
         self.touched.add((kind, name))
         if self._trials_at_work is not None and isinstance(record, Trial):

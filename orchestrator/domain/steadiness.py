@@ -16,7 +16,6 @@ from itertools import pairwise
 from statistics import NormalDist, median
 
 from orchestrator.domain.metric import Ranking
-from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Run
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Verdict
@@ -52,9 +51,9 @@ def machine_drift(state: State, run: Run, ranking: Ranking) -> MachineDrift | No
     if not run.noisy:
         return None
     series: dict[str, list[Verdict]] = {}
-    for node in state.node_lines():
+    for node in state.counted().of_run(run.number).notable:
         name = node.id
-        told = [state.trials[it].verdict for it in node.measured] if run_of(name) == run.number else []
+        told = [state.trials[it].verdict for it in node.measured]
         same = [it for it in told if it and it.cohort == run.cohort]
         if len(same) >= _LEAST_OF_ONE:
             series[name] = same

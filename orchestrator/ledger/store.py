@@ -245,11 +245,7 @@ class Ledger:
 
     def rows_named(self, kind: str, names: Sequence[str]) -> dict[str, str]:
         """Those of them that there are."""
-        found: dict[str, str] = {}
-        for begun in range(0, len(names), PAGE):
-            statement, values = schema.rows_named(names[begun : begun + PAGE])
-            found |= dict(self._read(_all(statement, kind=kind, **values)))
-        return found
+        return dict(_named(lambda statement, **values: self._read(_all(statement, **values)), kind, names))
 
     def each_row(self, kind: str) -> Iterator[tuple[str, str]]:
         """Names and bodies in the order of their names, page by page: they may be too many to be held at once. Each
@@ -263,6 +259,19 @@ class Ledger:
     def snapshot(self) -> Snapshot:
         """Rows and head of one moment, whatever the writer does meanwhile."""
         return self._read(lambda connection: Snapshot(_head(connection), _rows(connection, ())))
+
+    def glance(self, kinds: Collection[str], more: Callable[[Rows], Mapping[str, Sequence[str]]]) -> Snapshot:
+        """All rows of some kinds, those of others that `more` names once it has seen them, and the head: of one moment,
+        like a snapshot.
+        """
+
+        def work(connection: Connection) -> Snapshot:
+            rows = _rows(connection, tuple(kinds))
+            for kind, names in more(rows).items():
+                rows |= {(kind, name): body for name, body in _named(connection.execute, kind, names)}
+            return Snapshot(_head(connection), rows)
+
+        return self._read(work)
 
     def give_up(self) -> None:
         """For any thread: wait no longer for a database that is away, now and later. What waits for it raises Away."""
@@ -411,6 +420,12 @@ def _has(connection: Connection, head: Head) -> bool:
 def _rows(connection: Connection, kinds: Sequence[str]) -> Rows:
     statement, values = schema.rows_of(kinds) if kinds else (schema.ROWS, {})
     return {(kind, id_): body for kind, id_, body in connection.execute(statement, **values)}
+
+
+def _named(execute: Callable[..., list[tuple[Any, ...]]], kind: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for begun in range(0, len(names), PAGE):
+        statement, values = schema.rows_named(names[begun : begun + PAGE])
+        yield from execute(statement, kind=kind, **values)
 
 
 def _refuse_what_is_there(connection: Connection, database: Database) -> None:

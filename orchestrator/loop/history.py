@@ -129,10 +129,11 @@ class History:
         self._trees = dict.fromkeys(self._baseline, state.run.root)
         known = [node for node in state.node_lines() if self._counts(node)]
         for node in known:
-            drafts = state.draft_lines(node) if was_or_will_be_run(node) else ()
-            for draft in drafts:
+            if not was_or_will_be_run(node):
+                continue
+            for draft in state.draft_lines(node):
                 self._remember(node.id, draft)
-            if drafts and node.role is self._role and node.phase in _RUNNING:
+            if node.drafts and node.phase in _RUNNING and node.role is self._role:
                 self._show_running(state.nodes[node.id])
         mine = [node for node in known if node.role is self._role and node.phase is Phase.ENDED]
         for node in sorted(mine, key=lambda node: (node.ended_place, node.number)):

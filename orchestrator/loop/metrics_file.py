@@ -53,12 +53,13 @@ class MetricsFile:
         lines = enumerate(self._lines, 1) if self._measured else ()
         measured = [(at, name) for at, name in lines if name in self._measured]
         self._measured.clear()
-        self._lines.update({name: self._line(at, self._state.nodes[name]) for at, name in measured})
+        noisy = self._state.run.noisy
+        self._lines.update({name: self._line(at, self._state.nodes[name], noisy) for at, name in measured})
         if node.id in self._lines:
             self._make_lines()
             self._is_whole = False
         elif node.verdict:
-            self._lines[node.id] = self._line(len(self._lines) + 1, node)
+            self._lines[node.id] = self._line(len(self._lines) + 1, node, noisy)
         if measured or not self._is_whole:
             self._rewrite()
         elif node.verdict:
@@ -66,8 +67,9 @@ class MetricsFile:
                 file.write(self._lines[node.id])
 
     def _make_lines(self) -> None:
-        found = scored_in_order(self._state, self._state.run)
-        self._lines = {node.id: self._line(number, node) for number, node in enumerate(found, 1)}
+        run = self._state.run
+        found = scored_in_order(self._state, run)
+        self._lines = {node.id: self._line(number, node, run.noisy) for number, node in enumerate(found, 1)}
 
     def _rewrite(self) -> None:
         head = metrics_csv.header_line(self._ranking.metrics, noisy=self._state.run.noisy)
@@ -76,11 +78,11 @@ class MetricsFile:
         beside.replace(self._path)
         self._is_whole = True
 
-    def _line(self, number: int, node: AnyNode) -> str:
+    def _line(self, number: int, node: AnyNode, noisy: bool) -> str:
         if node.trials > 1 or node.measured or isinstance(node, Node):
             found = headline(self._state, self._state.nodes[node.id])
             metrics, repeats = (found.metrics, found.runs) if found else ({}, 0)
         else:
             metrics, repeats = node.verdict.metrics if node.verdict else {}, 0
         values = [metrics.get(it.name) for it in self._ranking.metrics]
-        return metrics_csv.line(number, node.id, values, repeats if self._state.run.noisy else None)
+        return metrics_csv.line(number, node.id, values, repeats if noisy else None)

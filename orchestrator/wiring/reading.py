@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.budget import Accounts
-from orchestrator.domain.state import State
-from orchestrator.ledger import Artifacts, Head, Ledger, LedgerError, Missing, Request, held_by
+from orchestrator.budget import BOOKS, Accounts
+from orchestrator.domain.state import SHORT_KINDS, State
+from orchestrator.ledger import Artifacts, Head, Ledger, LedgerError, Missing, Request, Snapshot, held_by
 from orchestrator.settings import Settings
 from orchestrator.task import FILE as TASK_FILE
 from orchestrator.task import StoredTask, TaskError, refuse_unnameable
@@ -109,12 +109,13 @@ def remember_task(folder: Path, task_folder: Path) -> None:
 
 
 @contextmanager
-def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterator[Reading]:
+def read_campaign(task_folder: Path, settings: Settings | None = None, *, glance: bool = False) -> Iterator[Reading]:
     """Read a campaign, at work or finished: one consistent state, and nothing is locked.
 
     Args:
         task_folder: The folder of the task, or the campaign's own in it.
         settings: In place of the user's own.
+        glance: For one who looks at some nodes: the others are read when they are asked for, and are of that moment.
 
     Returns:
         A context manager with state, accounts, ledger, artifacts and candidates.
@@ -125,8 +126,8 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
     folder = campaign_folder(task_folder)
     ledger = open_ledger(folder, settings, read_only=True)
     try:
-        seen = ledger.snapshot()
-        state = State.from_rows(seen.rows, at_once=False)
+        seen, rest = _glance(ledger) if glance else (ledger.snapshot(), None)
+        state = State.from_rows(seen.rows, at_once=False, rest=rest)
         if not state.opened:
             raise Missing(f"no campaign has begun in {folder} yet; blastdoor run starts one")
         holder = held_by(folder / "lock") or ledger.held_by()
@@ -144,6 +145,12 @@ def read_campaign(task_folder: Path, settings: Settings | None = None) -> Iterat
         )
     finally:
         ledger.close()
+
+
+def _glance(ledger: Ledger) -> tuple[Snapshot, Ledger | None]:
+    """The rows that tell where a campaign stands, and where the others are; all of them where that is not known."""
+    seen = ledger.glance([*SHORT_KINDS, BOOKS[0]], lambda rows: State.rows_to_glance(rows) or {})
+    return (seen, ledger) if State.rows_to_glance(seen.rows) is not None else (ledger.snapshot(), None)
 
 
 def ask(

@@ -50,7 +50,7 @@ def command(node: str, task: Path, target: Path | None, minimal: bool, dry_run: 
 
     Every file that it touches must be as it was when the run began; otherwise nothing is written.
     """
-    with open_campaign(task) as reading:
+    with open_campaign(task, glance=True) as reading:
         found = offered_node(reading.state, node, task, minimal=minimal)
         run = reading.state.runs[str(run_of(found.id))]
         bases = [tree_of(reading, root) for root in roots_of(reading.state, run)]

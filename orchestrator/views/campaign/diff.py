@@ -50,7 +50,7 @@ def winners_diff(reading: Reading, run: Run) -> str:
 def command(words: tuple[str, ...], base: str | None, as_json: bool) -> None:
     """Show what NODE (default: the best) changed compared with its parent, or with another node."""
     node, task = node_and_task(words)
-    with open_campaign(task) as reading:
+    with open_campaign(task, glance=True) as reading:
         found = chosen_node(reading.state, node or "best")
         other = chosen_node(reading.state, base) if base else None
         text = diff_of(reading, found, other)

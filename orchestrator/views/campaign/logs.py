@@ -42,7 +42,7 @@ def command(words: tuple[str, ...], following: bool, lines: int | None, as_json:
     The output of an untrusted program is shown escaped.
     """
     node, task = node_and_task(words)
-    with open_campaign(task) as reading:
+    with open_campaign(task, glance=True) as reading:
         found = chosen_node(reading.state, node) if node else None
         if following or found is None:
             _events(reading, found, following, _LINES if lines is None else lines, as_json)

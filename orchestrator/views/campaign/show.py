@@ -28,7 +28,7 @@ from orchestrator.views.render.terminal import Terminal
 def command(words: tuple[str, ...], as_json: bool) -> None:
     """Show everything about NODE (default: the best): proposal, verdict, trials, guards, cost, history."""
     name, task = node_and_task(words)
-    with open_campaign(task) as reading:
+    with open_campaign(task, glance=True) as reading:
         node = chosen_node(reading.state, name or "best")
         run = reading.state.runs[str(run_of(node.id))]
         history = history_of(reading.ledger, node.id)

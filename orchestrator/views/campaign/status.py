@@ -23,7 +23,7 @@ from orchestrator.views.render.terminal import Terminal
 @task_argument
 def command(task: Path, as_json: bool) -> None:
     """Show where a campaign stands: the best node, what is open, what was spent, and which process works on it."""
-    with open_campaign(task) as reading:
+    with open_campaign(task, glance=True) as reading:
         found = sections(material_of(reading), Place.STATUS)
         control = reading.state.run.control
     if as_json:

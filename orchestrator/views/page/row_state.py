@@ -11,15 +11,17 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from orchestrator.budget import BOOKS
+from orchestrator.domain.census import Census, Counted, Notable, take_census
 from orchestrator.domain.lines import AnyNode, NodeLine
-from orchestrator.domain.records import Draft, Node, Phase, Trial
-from orchestrator.domain.state import State
+from orchestrator.domain.records import Draft, Node, Phase, Role, Trial
+from orchestrator.domain.state import SHORT_KINDS, State
 from orchestrator.ledger import Ledger, LedgerError
 from orchestrator.views.page.board_line import BoardLine
 
 # So many records of each kind: with them, a campaign of some thousand attempts is read once.
 KEPT = {"node": 6000, "draft": 3000, "trial": 3000}
 _LONG: dict[str, type[BaseModel]] = {"node": Node, "draft": Draft, "trial": Trial}
+_CENSUS = ("census", "notable")
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -132,7 +134,7 @@ class RowState(State):
         super().__init__()
         self._ledger = ledger
         self._long = {kind: _Rows(ledger, kind) for kind in _LONG}
-        self._short = [kind for kind in self._records if kind not in _LONG]
+        self._short = [kind for kind in SHORT_KINDS if kind not in _CENSUS]
         self._bodies: dict[tuple[str, str], str] = {}
         self.books: str | None = None
         self.refresh()
@@ -147,6 +149,26 @@ class RowState(State):
             short[kind][name] = made[kind].get(name) or self._records[kind][name]
         self._bodies = rows
         self._records = {**short, **self._long}
+
+    def counted(self) -> Counted:
+        known, names = self._notable()
+        if names is None:
+            return Counted.of(*take_census(self.node_lines()))
+        bodies = self._ledger.rows_named("node", names)
+        census = Census.model_validate_json(known["census", "census"])
+        return Counted.of(census, map(NodeLine.model_validate_json, bodies.values()))
+
+    def notable_names(self, role: Role) -> list[str]:
+        known, names = self._notable()
+        if names is None:
+            return [node.id for node in self.counted().notable if node.role is role]
+        return [name for name in names if Notable.model_validate_json(known["notable", name]).role is role]
+
+    def _notable(self) -> tuple[dict[tuple[str, str], str], list[str] | None]:
+        """None where no census was kept. It is read when it is asked for: it may have more rows than all else."""
+        rows = self._ledger.rows("campaign", *_CENSUS)
+        names = self.rows_to_glance(rows)
+        return rows, None if names is None else names["node"]
 
     def read_nodes(self, names: Sequence[str]) -> list[Node]:
         """Those of them that there are, as they are now."""

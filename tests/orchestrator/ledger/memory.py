@@ -6,7 +6,7 @@ can be closed, moved and resumed. A process that the test starts finds no ledger
 
 import secrets
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,6 +112,15 @@ class MemoryLedger(Ledger):
     def rows_named(self, kind: str, names: Sequence[str]) -> dict[str, str]:
         rows = self.snapshot().rows
         return {name: rows[kind, name] for name in names if (kind, name) in rows}
+
+    def row(self, kind: str, name: str) -> str | None:
+        return self.snapshot().rows.get((kind, name))
+
+    def glance(self, kinds: Collection[str], more: Callable[[Rows], Mapping[str, Sequence[str]]]) -> Snapshot:
+        head, rows = self.snapshot()
+        found = {key: body for key, body in rows.items() if key[0] in kinds}
+        named = {(kind, name) for kind, names in more(found).items() for name in names}
+        return Snapshot(head, found | {key: rows[key] for key in named & rows.keys()})
 
     def snapshot(self) -> Snapshot:
         with self._kept.guard:

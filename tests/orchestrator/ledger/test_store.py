@@ -35,6 +35,7 @@ from orchestrator.ledger import (
     canonical,
 )
 from orchestrator.ledger import sqlite as dialect
+from orchestrator.ledger.store import Rows
 from tests.orchestrator.ledger.raw import Raw
 
 AT = "2026-01-02T03:04:05+00:00"
@@ -113,6 +114,23 @@ def test_rows(ledger: Ledger) -> None:
     assert ledger.rows("only", "account") == {("account", "1"): "z", ("only", "row"): ""}
     assert ledger.rows_named("node", ["9", "1"]) == {"1": "new"}
     assert ledger.head().seq == 2
+
+
+def test_a_glance(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of some kinds and those that they name, with the head; in pages where many are named."""
+    monkeypatch.setattr("orchestrator.ledger.store.PAGE", 2)
+    rows: dict[tuple[str, str], str | None] = {("node", str(number)): "x" for number in range(9)}
+    ledger.append([Entry("a", "{}")], {**rows, ("notable", "3"): "", ("run", "1"): "r", ("trial", "3-1"): "t"}, AT)
+    seen: list[Rows] = []
+
+    def more(found: Rows) -> dict[str, list[str]]:
+        seen.append(found.copy())
+        return {"node": ["3", "4", "7", "12"], "trial": []}
+
+    short = {("notable", "3"): "", ("run", "1"): "r"}
+    named = {("node", "3"): "x", ("node", "4"): "x", ("node", "7"): "x"}
+    assert ledger.glance(["run", "notable"], more) == (ledger.head(), {**short, **named})
+    assert seen == [short]
 
 
 def test_nothing_appended(ledger: Ledger) -> None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from orchestrator.budget import BOOKS, Accounts
+from orchestrator.domain.census import Counted, take_census
 from orchestrator.domain.events import read_event
 from orchestrator.domain.folding import fold
 from orchestrator.domain.state import State
@@ -24,12 +25,17 @@ def check_books(ledger: Ledger) -> None:
     # As it is read today: what older code wrote has the defaults of what it did not know.
     written = {key: json.loads(_read_today(resumed, key) or body) for key, body in ledger.rows().items()}
     expected: Rows = {key: json.loads(row) for key in state.touched if (row := state.row(key))}
+    if ("census", "census") not in written:  # by older code, to the end
+        expected = {key: row for key, row in expected.items() if key[0] not in ("census", "notable")}
     if BOOKS in written:
         expected[BOOKS] = json.loads(json.dumps(accounts.as_rows()))
     assert written == expected
     assert resumed.children == state.children
     assert set(resumed.unfinished) == set(state.unfinished)
     assert resumed.branches == state.branches
+    census, notable = take_census(resumed.nodes.values())
+    assert resumed.counted().plain == Counted.of(census, notable).plain
+    assert resumed.counted().notable == Counted.of(census, notable).notable
 
 
 def _read_today(state: State, key: tuple[str, str]) -> str | None:

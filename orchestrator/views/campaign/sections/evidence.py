@@ -129,7 +129,7 @@ def growth(asked: Asked) -> str:
 
 def certified(it: Material) -> Section:
     """How many candidates were better at first, and how many of them were kept."""
-    tested = [node for node in it.lines if node.certification or replays_of(it.state, node)]
+    tested = [node for node in it.counted.notable if node.certification or replays_of(it.state, node)]
     kept = sum(node.kept for node in tested)
     line = f"{figures.plural(len(tested), 'candidate')} put to the test, {kept} kept" if tested else ""
     return Section("certified", line=line, data={"certified": {"tested": len(tested), "kept": kept}}, name="tested")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.budget import Account, Accounts
+from orchestrator.domain.census import Counted
 from orchestrator.domain.control import Comparison, compare
 from orchestrator.domain.drift import Drift, drift
 from orchestrator.domain.goodput import Goodput, goodput, in_order, lines_in_order
@@ -69,6 +70,16 @@ class Material:
     def lines(self) -> list[AnyNode]:
         """The same, of most of them no more than a line: whole nodes of a long campaign take seconds to make."""
         return lines_in_order(self.state, self.run)
+
+    @cached_property
+    def every(self) -> Counted:
+        """Of all runs: those of which nothing is to be said but how they ended are counted."""
+        return self.state.counted()
+
+    @cached_property
+    def counted(self) -> Counted:
+        """The same of the run."""
+        return self.every.of_run(self.run.number)
 
     @cached_property
     def goodput(self) -> Goodput:

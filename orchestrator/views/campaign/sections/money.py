@@ -142,7 +142,7 @@ def models(it: Material) -> Section:
         "models": [{"role": role, "model": model, **use.model_dump(mode="json")} for role, model, use in asked],
         "shares": dict(course.shares) if course else None,
         "why": course.why if course else None,
-        "findings": findings_of(it.lines),
+        "findings": findings_of(it.counted.notable),
     }
     body: Block = Table(titles, rows) if asked else Prose("No model was asked.")
     line = join([join(told, ", "), *shares] if asked else [], BREAK)
@@ -156,9 +156,9 @@ def findings_of(nodes: Sequence[AnyNode]) -> dict[str, int]:
 
 
 def verifier(it: Material) -> Section:
-    found = findings_of(it.lines)
+    found = findings_of(it.counted.notable)
     told = ", ".join(f"{count:,} {finding}" for finding, count in found.items())
-    flagged = [node.id for node in it.lines if node.finding in ("flag", "hold")]
+    flagged = [node.id for node in it.counted.notable if node.finding in ("flag", "hold")]
     see = f"; see {figures.few(flagged)}" if flagged else ""
     return Section("verifier", line=f"{told}, which never score{see}" if told else "", data={})
 

@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from orchestrator.domain import figures
+from orchestrator.domain.census import Sort
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.frontier import frontier_of
 from orchestrator.domain.headline import Headline, headline
+from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.node import path_to
 from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.state import State
-from orchestrator.views.campaign.looks import counted, look_of
+from orchestrator.views.campaign.looks import LOOKS, look_of
 from orchestrator.views.campaign.points import series_of
 from orchestrator.views.campaign.sections.material import Material, node_record, typed
 from orchestrator.views.render.model import (
@@ -130,9 +132,12 @@ def path(it: Material) -> Section:
 
 
 def nodes(it: Material) -> Section:
-    looks = [look_of(node) for node in it.lines]
-    told: list[list[Part]] = [[look, f" {look.word} {count:,}"] for look, count in counted(looks)]
-    return Section("nodes", line=join(told, "   "), data={"nodes": dict(Counter(look.word for look in looks))})
+    counts = Counter(look_of(node).word for node in it.counted.notable)
+    for sort, count in it.counted.plain.items():
+        counts[look_of(sort).word] += count
+    found = [(look, counts[look.word]) for look in LOOKS if counts[look.word]]
+    told: list[list[Part]] = [[look, f" {look.word} {count:,}"] for look, count in found]
+    return Section("nodes", line=join(told, "   "), data={"nodes": {look.word: count for look, count in found}})
 
 
 def endings(it: Material) -> Section:
@@ -144,12 +149,17 @@ def endings(it: Material) -> Section:
 def pace(it: Material) -> Section:
     """Of all runs, as the clock is."""
     elapsed = it.state.campaign.elapsed_s
-    ended = (node for node in it.state.node_lines() if node.phase is Phase.ENDED and node.role is not Role.BASELINE)
-    over = sum(node.ending is not Ending.CANCELLED for node in ended)
+    over = sum(count for sort, count in it.every.plain.items() if _counts(sort))
+    over += sum(_counts(node) for node in it.every.notable)
     rate = f", {over * 3600 / elapsed:,.0f} attempts an hour" if elapsed > 0 and over else ""
     runs = " of all runs" if len(it.state.runs) > 1 else ""
     line = f"{figures.plural(over, 'attempt')} ended in {figures.duration(elapsed)} of work{runs}{rate}"
     return Section("pace", line=line)
+
+
+def _counts(node: AnyNode | Sort) -> bool:
+    is_over = node.phase is Phase.ENDED and node.ending is not Ending.CANCELLED
+    return is_over and node.role is not Role.BASELINE
 
 
 def goodput(it: Material) -> Section:
@@ -202,9 +212,12 @@ def stalls(it: Material) -> Section:
 
 def recent(it: Material) -> Section:
     """The last that ended, and what is in quarantine."""
-    over = sorted((node for node in it.lines if node.phase is Phase.ENDED), key=lambda node: node.ended_place)
-    waiting = [node for node in it.lines if node.phase is Phase.QUARANTINED]
-    last = [it.state.nodes[node.id] for node in (*over[-_LAST:], *waiting)]
+    over = it.counted.last_ended(_LAST)
+    if over is None:
+        ended = (node for node in it.lines if node.phase is Phase.ENDED)
+        over = [node.id for node in sorted(ended, key=lambda node: node.ended_place)[-_LAST:]]
+    waiting = [node.id for node in it.counted.notable if node.phase is Phase.QUARANTINED]
+    last = [it.state.nodes[name] for name in (*over, *waiting)]
     body = [Lines([_ended(it, node) for node in last], cut=True)] if last else []
     return Section("recent", "The last", "", body, {"recent": [node.id for node in last]}, open=True)
 

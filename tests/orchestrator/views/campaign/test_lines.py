@@ -2,21 +2,27 @@
 
 import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from orchestrator.domain import events as e
+from orchestrator.domain.census import Counted, take_census
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.lines import NodeLine
 from orchestrator.domain.records import Phase, Purpose, Role
-from orchestrator.domain.state import State
+from orchestrator.domain.state import SHORT_KINDS, State
+from orchestrator.ledger import Ledger
 from orchestrator.views.campaign.opening import json_text
 from orchestrator.views.campaign.sections import Place, sections
 from orchestrator.views.render.data import record
 from orchestrator.views.render.layout import plain
 from orchestrator.views.render.terminal import Terminal
+from orchestrator.wiring.reading import read_campaign
 from tests.orchestrator.views.campaign.builder import Story, material
 from tests.orchestrator.views.campaign.kinds import KINDS, OTHERS
 
@@ -26,14 +32,43 @@ def shown(story: Story, state: State, place: Place) -> tuple[str, list[str]]:
     return json_text(record(made), None), [plain(line) for line in Terminal(100).digest(made)]
 
 
+class Kept:
+    """Rows as a ledger has them; `read` are those that were asked for one by one, `all_of` kinds read as a whole."""
+
+    def __init__(self, state: State) -> None:
+        keys = [(kind, name) for kind, records in state._records.items() for name in records]
+        self.every = {key: body for key in keys if (body := state.row(key))}
+        self.read: list[str] = []
+        self.all_of: list[str] = []
+
+    def row(self, kind: str, name: str) -> str | None:
+        self.read.append(name)
+        return self.every.get((kind, name))
+
+    def rows(self, *kinds: str) -> dict[tuple[str, str], str]:
+        self.all_of += kinds
+        return {key: body for key, body in self.every.items() if key[0] in kinds}
+
+    def glanced(self) -> State:
+        rows = {key: body for key, body in self.every.items() if key[0] in SHORT_KINDS}
+        named = State.rows_to_glance(rows)
+        assert named is not None
+        rows |= {(kind, name): self.every[kind, name] for kind, names in named.items() for name in names}
+        return State.from_rows(rows, at_once=False, rest=self)
+
+
 def assert_same(story: Story) -> None:
-    rows = {(kind, name): "" for kind, records in story.state._records.items() for name in records}
-    told = {key: body for key in rows if (body := story.state.row(key))}
+    kept = Kept(story.state)
+    census, notable = take_census(story.state.nodes.values())
+    assert story.state.counted() == Counted.of(census, notable)
     for place in Place:
-        late = State.from_rows(told, at_once=False)
-        assert late.unfinished.keys() == story.state.unfinished.keys()
-        assert late.children == story.state.children
-        assert shown(story, late, place) == shown(story, State.from_rows(told), place)
+        whole = shown(story, State.from_rows(kept.every), place)
+        for late in (State.from_rows(kept.every, at_once=False), kept.glanced()):
+            assert late.unfinished.keys() == story.state.unfinished.keys()
+            assert late.asking == story.state.asking
+            assert shown(story, late, place) == whole
+            assert late.children == story.state.children
+            assert late.branches == story.state.branches
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *OTHERS], ids=lambda kind: kind.__name__)
@@ -88,9 +123,43 @@ def test_the_status_makes_few_nodes() -> None:
     story.baseline(1.0)
     for number in range(50):
         story.attempt("1", 2.0, kept=number == 0)
-    rows = {(kind, name): "" for kind, records in story.state._records.items() for name in records}
-    state = State.from_rows({key: story.state.row(key) or "" for key in rows}, at_once=False)
+    kept = Kept(story.state)
+    shown(story, kept.glanced(), Place.STATUS)
+    assert kept.all_of == []
+    assert len(kept.read) < 20
+    state = State.from_rows(kept.every, at_once=False)
     shown(story, state, Place.STATUS)
     whole = [node for node in state.node_lines() if not isinstance(node, NodeLine)]
     assert all(node.phase is Phase.ENDED for node in whole)
     assert len(whole) < 10
+
+
+@pytest.mark.parametrize("censused", [True, False])
+def test_a_glance_at_a_ledger(tmp_path: Path, censused: bool) -> None:
+    """It tells what all rows tell. One that an older version wrote, which kept no census, is read as a whole; else a
+    row that nobody looks at is not read, and is found to be damaged when somebody does.
+    """
+    story = Story(tmp_path).open()
+    story.baseline(1.0)
+    for number in range(30):
+        story.attempt("1", 2.0, kept=number == 0)
+    if not censused:
+        story.state.touched -= {key for key in story.state.touched if key[0] in ("census", "notable")}
+    story.write()
+    with read_campaign(tmp_path, glance=True) as some, read_campaign(tmp_path) as whole:
+        assert (some.head, some.accounts) == (whole.head, whole.accounts)
+        assert shown(story, some.state, Place.STATUS) == shown(story, whole.state, Place.STATUS)
+        assert some.state.nodes.keys() == whole.state.nodes.keys()
+        assert dict(some.state.trials) == dict(whole.state.trials)
+    with Ledger.open(tmp_path / ".blastdoor" / "ledger.sqlite3") as ledger:
+        ledger.seize("who damages it")
+        ledger.append([], {("node", "1.7"): "{"}, "then")
+    opens = nullcontext() if censused else pytest.raises(ValidationError)
+    with opens, read_campaign(tmp_path, glance=True) as some:
+        shown(story, some.state, Place.STATUS)
+        assert "1.7" in some.state.nodes
+        assert "1.70" not in some.state.nodes
+        with pytest.raises(ValidationError):
+            some.state.node_lines()
+        with pytest.raises(ValidationError):
+            some.state.nodes["1.7"]
