@@ -30,7 +30,7 @@ _BLOCKING: tuple[tuple[Any, str], ...] = (
     (Artifacts, "sync"),
     (Artifacts, "keep"),
     (Artifacts, "keep_files"),
-    (Candidates, "write"),
+    (Candidates, "_write_all"),
     (os, "fsync"),
 )
 

@@ -14,14 +14,18 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 import pygit2
-from pygit2.enums import ConfigLevel, ObjectType, RepositoryInitFlag, RepositoryOpenFlag
+from pygit2.enums import ConfigLevel, RepositoryInitFlag, RepositoryOpenFlag
 
+from orchestrator import packs
+from orchestrator.branches import write_branches
 from orchestrator.change import File, Tree, shown
 from orchestrator.domain.node import parse_node
 from orchestrator.sinks import commit_message
@@ -32,12 +36,14 @@ MAX_DEPTH = 100
 _OWN_ENTRIES = 1_000_000
 _OWN_BYTES = 1 << 34
 
-_AUTHOR = ("blastdoor", "blastdoor@localhost")
+_AUTHOR = "blastdoor <blastdoor@localhost>"
 _MESSAGE_LINE = 1000
 _NAME_BYTES = 250  # of a branch: with `.lock` behind it, it must still be a file's name
 _FOLDER_BYTES = 16 << 20  # of a tree object
 _CACHE_BYTES = 64 << 20
-_PROBE_BYTES = 1 << 16
+_OPEN_PACKS = 128
+_PACKS = "objects/pack"
+_JOINED_AT = 32  # packs: libgit2 asks each of them for every object
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -70,8 +76,27 @@ def read_tree(
         return str(commit.id), _read(opened.odb, top, folder, entries, size, leaves_out)
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A commit that is ready to be written. `new` are those of its objects that are not in the repository yet."""
+
+    node: str
+    commit: str
+    tree: str
+    parents: tuple[str, ...]
+    time: int
+    new: "_New"
+
+    def is_same(self, other: "Candidate") -> bool:
+        """But for the message, which another version may have written in another way."""
+        return (self.tree, self.parents, self.time) == (other.tree, other.parents, other.time)
+
+
 class Candidates:
-    """A bare repository with one branch per node. One process writes, from any of its threads; any number may read."""
+    """A bare repository with one branch per node. One process writes, from any of its threads; any number may read.
+
+    Candidates that are submitted while others are being written share one pack and its waits for the disk.
+    """
 
     def __init__(self, folder: Path, *, make: bool = True) -> None:
         """Makes the repository where there is none, or raises GitError: who only reads leaves nothing behind."""
@@ -80,10 +105,12 @@ class Candidates:
             raise GitError(f"{shown(str(folder))} is not there; bring it back beside the ledger")
         with _translating(folder):
             self._repository = _open_or_make(folder)
-            self._odb = self._repository.odb
-        self._stored: OrderedDict[tuple[ObjectType, bytes], bytes] = OrderedDict()
+        self._stored: OrderedDict[tuple[int, bytes], bytes] = OrderedDict()
         self._stored_bytes = 0
-        self._guard = threading.Lock()  # of the cache and of the making of branches; who reads needs neither
+        self._waiting: list[tuple[Candidate, Future[str]]] = []
+        self._guard = threading.Lock()  # of the cache and of those who wait
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="candidates")
+        self._unjoined = _JOINED_AT  # packs since the last look; earlier processes may have left some, too
 
     def write(self, node: str, tree: Tree, parent: str | None, message: str, at: datetime) -> str:
         """A commit of this tree on the branch of this node, on disk for good when it returns.
@@ -91,26 +118,31 @@ class Candidates:
         The same again gives the same commit, whatever words are with it; anything else under the name of a node that
         is there raises GitError.
         """
-        name = _branch(node)
-        with _translating(self._folder, tree):
-            author = pygit2.Signature(*_AUTHOR, int(at.timestamp()), 0)
-            parents: list[pygit2.Oid | str] = [] if parent is None else [_checked_commit(parent)]
-            top = pygit2.Oid(raw=self._write_folder(_nested(tree), 0))
-            commit = self._repository.create_commit(
-                None, author, author, commit_message(message, _MESSAGE_LINE), top, parents
-            )
-            with self._guard:
-                present = self.commit_of(node)
-                if present is None:
-                    self._make_branch(name, commit)
-                elif not self._is_same(present, commit):
-                    raise GitError(f"node {node} has another candidate already; a node is written once")
-            return present or str(commit)
+        return self.submit(self.prepare(node, tree, parent, message, at)).result()
 
-    def _is_same(self, present: str, commit: pygit2.Oid) -> bool:
-        """But for the message, which another version may have written in another way."""
-        one, other = _commit(self._repository, present), _commit(self._repository, str(commit))
-        return (one.tree_id, one.parent_ids, one.commit_time) == (other.tree_id, other.parent_ids, other.commit_time)
+    def prepare(self, node: str, tree: Tree, parent: str | None, message: str, at: datetime) -> Candidate:
+        """What needs no disk of a write: it is hashed and compressed. Raises GitError for what git cannot hold."""
+        _branch(node)
+        with _translating(self._folder):
+            parents = () if parent is None else (_checked_commit(parent),)
+            for it in parents:
+                _commit(self._repository, it)
+            new: _New = {}
+            top = self._add_folder(_nested(tree), 0, new).hex()
+            when = int(at.timestamp())
+            head = [f"tree {top}", *(f"parent {it}" for it in parents)]
+            head += [f"{who} {_AUTHOR} {when} +0000" for who in ("author", "committer")]
+            text = "\n".join([*head, "", commit_message(message, _MESSAGE_LINE)])
+            commit = self._add(packs.COMMIT, text.encode(), new).hex()
+            return Candidate(node, commit, top, parents, when, new)
+
+    def submit(self, candidate: Candidate) -> Future[str]:
+        """Its commit, once that is on disk for good, or what `write` raises. Nothing is waited for in here."""
+        done: Future[str] = Future()
+        with self._guard:
+            self._waiting.append((candidate, done))
+        self._writer.submit(self._write_waiting)
+        return done
 
     def commit_of(self, node: str) -> str | None:
         """The commit of a node, None where it has none yet."""
@@ -123,76 +155,125 @@ class Candidates:
             commit = commit_or_node if _COMMIT.fullmatch(commit_or_node) else self.commit_of(commit_or_node)
             if commit is None:
                 raise GitError(f"node {commit_or_node} has no candidate (blastdoor tree shows those that have)")
-            found = _commit(self._repository, commit)
+            repository = self._repository
+            found = _commit(repository, commit)
             # Our own writing: its size was bounded when it was made.
-            return _read(self._odb, found.tree_id, "", _OWN_ENTRIES, _OWN_BYTES)
+            return _read(repository.odb, found.tree_id, "", _OWN_ENTRIES, _OWN_BYTES)
 
-    def _make_branch(self, name: str, commit: pygit2.Oid) -> None:
-        try:
-            self._repository.references.create(name, commit)
-        except (pygit2.GitError, OSError):
-            # Who was killed just here left a lock behind. There is one writer, so nobody can be holding it.
-            stale = self._folder / f"{name}.lock"
-            if not stale.exists():
-                raise
-            stale.unlink()
-            self._repository.references.create(name, commit)
-
-    def _write_folder(self, level: "_Level", depth: int) -> bytes:
+    def _add_folder(self, level: "_Level", depth: int, new: "_New") -> bytes:
         if depth > MAX_DEPTH:
             raise GitError(f"folders more than {MAX_DEPTH} deep; use fewer")
         entries = []
         for name, item in level.items():
             if isinstance(item, dict):
-                entries.append((name + b"/", _FOLDER, name, self._write_folder(item, depth + 1)))
+                entries.append((name + b"/", _FOLDER, name, self._add_folder(item, depth + 1, new)))
             else:
                 mode = _EXECUTABLE if item.executable else _PLAIN
-                entries.append((name, mode, name, self._store(ObjectType.BLOB, item.data)))
+                entries.append((name, mode, name, self._add(packs.BLOB, item.data, new)))
         raw = b"".join(b"%s %s\0%s" % (mode, name, oid) for _, mode, name, oid in sorted(entries))
-        return self._store(ObjectType.TREE, raw)
+        return self._add(packs.TREE, raw, new)
 
-    def _store(self, kind: ObjectType, data: bytes) -> bytes:
-        """The object's id. What was stored lately is neither hashed nor written again."""
-        key = (kind, data)
+    def _add(self, kind: int, data: bytes, new: "_New") -> bytes:
+        """The object's id. What was stored lately is not even hashed again."""
         with self._guard:
-            known = self._stored.get(key)
-            if known is not None:
-                self._stored.move_to_end(key)
+            if known := self._stored.get((kind, data)):
+                self._stored.move_to_end((kind, data))
                 return known
-        oid = self._odb.write(kind, data).raw
+        oid = packs.object_id(kind, data)
+        if oid not in new:
+            # Each store by itself: asked for all at once, libgit2 would look for new packs for each object that is new.
+            repository = self._repository  # to hold it for as long
+            if any(store.exists(pygit2.Oid(raw=oid)) for store in repository.odb.backends):
+                self._remember(kind, data, oid)
+            else:
+                new[oid] = (kind, data, packs.packed(kind, data))
+        return oid
+
+    def _remember(self, kind: int, data: bytes, oid: bytes) -> None:
         with self._guard:
-            if key not in self._stored:
+            if (kind, data) not in self._stored:
                 self._stored_bytes += len(data)
-            self._stored[key] = oid
+            self._stored[kind, data] = oid
             while self._stored_bytes > _CACHE_BYTES:
                 (_, oldest), _ = self._stored.popitem(last=False)
                 self._stored_bytes -= len(oldest)
-        return oid
+
+    def _write_waiting(self) -> None:
+        """In the one thread that writes."""
+        with self._guard:
+            taken, self._waiting = self._waiting, []
+        # Who gave up before this began is left out.
+        waiting = [(candidate, done) for candidate, done in taken if done.set_running_or_notify_cancel()]
+        try:
+            commits = self._write_all([candidate for candidate, _ in waiting])
+        except BaseException as error:  # noqa: BLE001 - those who wait are told, whatever it was
+            for _, done in waiting:
+                done.set_exception(error)
+            return
+        for (candidate, done), commit in zip(waiting, commits, strict=True):
+            if commit is None:
+                why = f"node {candidate.node} has another candidate already; a node is written once"
+                done.set_exception(GitError(why))
+            else:
+                done.set_result(commit)
+        self._join_packs()
+
+    def _write_all(self, batch: Sequence[Candidate]) -> list[str | None]:
+        """The commit of each, None where its node has another. A branch is made when all of its objects are on disk."""
+        with _translating(self._folder):
+            made: dict[str, Candidate] = {}
+            commits: list[str | None] = []
+            for candidate in batch:
+                first = self._present(candidate.node) or made.setdefault(candidate.node, candidate)
+                commits.append(first.commit if first.is_same(candidate) else None)
+            if made:
+                self._write_objects({oid: it for candidate in made.values() for oid, it in candidate.new.items()})
+                self._write_branches({node: candidate.commit for node, candidate in made.items()})
+            return commits
+
+    def _present(self, node: str) -> Candidate | None:
+        if (commit := self.commit_of(node)) is None:
+            return None
+        found = _commit(self._repository, commit)
+        parents = tuple(map(str, found.parent_ids))
+        return Candidate(node, commit, str(found.tree_id), parents, found.commit_time, {})
+
+    def _write_objects(self, new: "_New") -> None:
+        made = packs.write_packs(self._folder / _PACKS, {oid: entry for oid, (_, _, entry) in new.items()})
+        self._unjoined += len(made)
+        for oid, (kind, data, _) in new.items():
+            if kind != packs.COMMIT:  # which no two candidates share
+                self._remember(kind, data, oid)
+
+    def _write_branches(self, commits: Mapping[str, str]) -> None:
+        write_branches(self._folder, commits)
+
+    def _join_packs(self) -> None:
+        if self._unjoined < _JOINED_AT:
+            return
+        self._unjoined = 0
+        try:
+            if packs.join_packs(self._folder / _PACKS):
+                # libgit2 does not forget a pack that is gone, and asks each one that it knows for every object.
+                self._repository = _open_or_make(self._folder)
+        except (OSError, pygit2.GitError):
+            # Nobody waits for it, and all packs are still there; a disk that is full says so to the next who writes.
+            return
 
 
 _Level = dict[bytes, "File | _Level"]
+_New = dict[bytes, tuple[int, bytes, bytes]]  # an object's id → kind, content, and both as they are in a pack
 
 
 @contextmanager
-def _translating(place: Path, writing: Tree | None = None) -> Iterator[None]:
+def _translating(place: Path) -> Iterator[None]:
     try:
         yield
     except (pygit2.GitError, OSError, KeyError, ValueError) as error:
-        if writing is not None and _is_full(place, sum(len(file.data) for file in writing.values())):
+        if isinstance(error, OSError) and error.errno in _NO_SPACE:
             raise NoSpace(f"no space left in {place}: free some and resume; nothing was lost") from error
         why = shown(" ".join(str(error).split()), 300)
         raise GitError(f"the repository {place} cannot be used: {why}") from error
-
-
-def _is_full(folder: Path, size: int) -> bool:
-    """Tries to write as much: libgit2 forgets, or misnames, why a write of its own failed."""
-    try:
-        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
-            for _ in range(0, size + _PROBE_BYTES, _PROBE_BYTES):
-                file.write(bytes(_PROBE_BYTES))
-    except OSError as error:
-        return error.errno in _NO_SPACE
-    return False
 
 
 @functools.cache
@@ -204,8 +285,10 @@ def _prepare() -> None:
     # The check protects from what a configuration can run; here it can run nothing.
     settings.owner_validation = False
     settings.set_extensions(["partialclone"])
-    # Every object, reference and folder entry is on disk before the next one names it.
+    # It makes no more than empty repositories, but these are for good, too.
     settings.enable_fsync_gitdir(True)
+    # It keeps every pack open that it has read from, also one that was joined with others and is gone.
+    settings.mwindow_file_limit = _OPEN_PACKS
 
 
 def _open(folder: Path) -> pygit2.Repository:

@@ -8,7 +8,7 @@ import asyncio
 import functools
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -30,7 +30,11 @@ async def offload_disk(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) 
 
 
 async def _in_thread(lane: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    job = lane.submit(work)
+    return await finished(lane.submit(work))
+
+
+async def finished(job: Future[T]) -> T:
+    """The same for what another thread was given."""
     future = asyncio.wrap_future(job)
     try:
         return await asyncio.shield(future)

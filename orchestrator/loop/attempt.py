@@ -11,6 +11,7 @@ from orchestrator.change.canonical import Size, compare
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Purpose, Role
+from orchestrator.git import Candidate
 from orchestrator.llm.line import Unusable
 from orchestrator.loop import steps
 from orchestrator.loop.again import CanNotCompare
@@ -31,7 +32,7 @@ from orchestrator.loop.trial import run_trial
 from orchestrator.loop.tuning import Tuning, draft_tree
 from orchestrator.loop.verifying import Held, hold, review, to_review
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
-from orchestrator.offload import offload
+from orchestrator.offload import finished, offload, offload_disk
 from orchestrator.proposers import Exhausted, PluginFailed, Unanswered
 from orchestrator.units import stamp
 from orchestrator.watch.pulse import Cause
@@ -153,17 +154,21 @@ class Attempt:
         await bench.book.durable()
         with bench.shelf.storing():
             made = await offload(_make_candidate, bench, node, draft, why, tree)
+            diff = await offload_disk(bench.artifacts.keep, made.diff)
+            commit = await finished(bench.candidates.submit(made.candidate))
+            # So that nothing is awaited between the record of it and the trial's intent.
+            bench.trees.keep(commit, made.tree)
             promoted = e.Promoted(
                 node=node.id,
                 draft=made.draft,
                 why=why,
-                commit=made.commit,
-                diff=made.diff,
+                commit=commit,
+                diff=diff,
                 size=made.size.lines,
                 size_bytes=made.size.bytes,
             )
             # What a trial of the baseline says is kept with its draft, like that of any other.
-            itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=made.tree)
+            itself = e.Proposed(node=node.id, draft=0, operator="baseline", description=why, tree=made.tree.digest)
             bench.book.record(*([itself] if made.draft == 0 else []), promoted)
 
     def _end(self, step: End) -> None:
@@ -309,17 +314,17 @@ class _Fate:
 
 @dataclass(frozen=True)
 class _Made:
-    """What was written for a draft; `tree` is a digest."""
+    """What is to be written for a draft."""
 
     draft: int
-    commit: str
-    diff: str
+    candidate: Candidate
+    diff: bytes
     size: Size
-    tree: str
+    tree: Tree
 
 
 def _make_candidate(bench: Workbench, node: Node, draft: int, why: str, tree: Tree | None) -> _Made:
-    """In a thread. Raises Refusal, and then nothing is written."""
+    """In a thread. Raises Refusal."""
     if stored := bench.candidates.commit_of(node.id):
         # Its writer was killed before it was on record. A node's candidate never changes, so the choice stands.
         written = bench.candidates.read(stored)
@@ -331,9 +336,7 @@ def _make_candidate(bench: Workbench, node: Node, draft: int, why: str, tree: Tr
     drafted = bench.state.draft(f"{node.id}#{draft}")
     message = f"{node.id}: {drafted.description if drafted else why}"
     change = compare(before, tree, Effort())
-    text = change.text().encode("utf-8", "surrogateescape")
+    diff = change.text().encode("utf-8", "surrogateescape")
     size = (change if before == bench.root else compare(bench.root, tree, Effort())).size()
-    diff = bench.artifacts.keep(text)
-    commit = bench.candidates.write(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
-    bench.trees.read(commit)  # so that nothing is awaited between the record of it and the trial's intent
-    return _Made(draft, commit, diff, size, tree.digest)
+    candidate = bench.candidates.prepare(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
+    return _Made(draft, candidate, diff, size, tree)

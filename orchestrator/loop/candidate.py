@@ -92,8 +92,12 @@ class Trees:
         if (kept := self.kept(commit)) is not None:
             return kept
         tree = self._read(commit)
+        self.keep(commit, tree)
+        return tree
+
+    def keep(self, commit: str, tree: Tree) -> None:
+        """What was written just now need not be read."""
         with self._guard:
             self._kept[commit] = tree
             while len(self._kept) > _TREES_KEPT:
                 self._kept.popitem(last=False)
-        return tree

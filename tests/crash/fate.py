@@ -24,7 +24,9 @@ _EFFECTS: tuple[tuple[type[Any], str], ...] = (
     (Door, "_open"),
     (Session, "_expect"),  # the bundle is delivered and runs; then it has run, and its outputs are still inside
     (Door, "run_on_record"),
-    (Candidates, "write"),
+    (Candidates, "_write_objects"),
+    (Candidates, "_write_branches"),
+    (Candidates, "_join_packs"),
     (Artifacts, "put"),
     (Artifacts, "keep"),
     (Artifacts, "keep_files"),

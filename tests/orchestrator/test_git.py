@@ -1,5 +1,6 @@
 """Repositories are bytes: nothing in them runs, and a candidate is a commit on the branch of its node."""
 
+import errno
 import os
 import shutil
 import signal
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pygit2.enums import ObjectType
 
+from orchestrator import packs
 from orchestrator.change import File, Tree
 from orchestrator.git import Candidates, GitError, NoSpace, read_tree
 
@@ -395,7 +396,7 @@ def test_two_threads_share_a_cache(candidates: Candidates, monkeypatch: pytest.M
 
     others = [threading.Thread(target=write_much)]
 
-    class Crowded(OrderedDict[tuple[ObjectType, bytes], bytes]):
+    class Crowded(OrderedDict[tuple[int, bytes], bytes]):
         def get(self, *arguments: Any) -> Any:
             found = super().get(*arguments)
             if found is not None and others[0].ident is None:
@@ -408,6 +409,177 @@ def test_two_threads_share_a_cache(candidates: Candidates, monkeypatch: pytest.M
     others[0].join()
     assert candidates.read("3") == Tree.of({"a": "short"})
     assert candidates.read("2") == Tree.of({"b": "x" * 100})
+
+
+def pack_names(repository: Path) -> set[str]:
+    return {path.name for path in (repository / "objects/pack").glob("*.pack")}
+
+
+def test_the_same_commit_as_git_makes(candidates: Candidates, tmp_path: Path) -> None:
+    """Bytes and name of a commit are those that git itself makes of the same tree, parent, words and time."""
+    repository = tmp_path / "candidates.git"
+    root = candidates.write("1", Tree.of({"a": "1"}), None, "baseline", AT)
+    child = candidates.write("1.1", Tree.of({"a": "2", "d/b": "\xe9"}), root, "caf\xe9\n\nmore", AT)
+    date = f"{int(AT.timestamp())} +0000"
+    who = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
+    for role in ("AUTHOR", "COMMITTER"):
+        who |= {f"GIT_{role}_NAME": "blastdoor", f"GIT_{role}_EMAIL": "blastdoor@localhost"}
+    words = tmp_path / "words"
+    words.write_bytes("caf\xe9\n\n    more".encode())
+    tree = git(repository, "rev-parse", "1.1^{tree}")
+    assert git(repository, "commit-tree", "-p", root, "-F", str(words), tree, environment=who) == child
+
+
+class Gate:
+    """Holds up the writing of objects, which is seen to begin."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        real = packs.write_packs
+
+        def write(*arguments: Any) -> Any:
+            self.begun.set()
+            assert self.go_on.wait(30)
+            return real(*arguments)
+
+        monkeypatch.setattr(packs, "write_packs", write)
+
+
+def test_those_who_wait_share_a_pack(candidates: Candidates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is submitted while another is written goes into one pack, and waits for the disk once."""
+    gate = Gate(monkeypatch)
+    made = {f"{number}": Tree.of({"a": str(number), "same": "x"}) for number in range(1, 10)}
+    ready = [candidates.prepare(node, tree, None, node, AT) for node, tree in made.items()]
+    first = candidates.submit(ready[0])
+    assert gate.begun.wait(30)
+    others = [candidates.submit(candidate) for candidate in ready[1:]]
+    assert not any(it.done() for it in (first, *others))
+    gate.go_on.set()
+    assert [it.result() for it in (first, *others)] == [candidates.commit_of(node) for node in made]
+    assert len(pack_names(tmp_path / "candidates.git")) == 2
+    assert {node: candidates.read(node) for node in made} == made
+    assert "missing" not in git(tmp_path / "candidates.git", "fsck", "--full", "--strict")
+
+
+def test_one_node_twice_in_a_pack(candidates: Candidates, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those who wait with one node, the first makes it; the same again gets its commit, another is refused."""
+    gate = Gate(monkeypatch)
+    trees = [Tree.of({"a": text}) for text in ("0", "1", "1", "2")]
+    one, *rest = [candidates.prepare(node, tree, None, "m", AT) for node, tree in zip("1222", trees, strict=True)]
+    candidates.submit(one)
+    assert gate.begun.wait(30)
+    first, same, other = [candidates.submit(candidate) for candidate in rest]
+    gate.go_on.set()
+    assert first.result() == same.result() == candidates.commit_of("2")
+    with pytest.raises(GitError, match="node 2 has another candidate already"):
+        other.result()
+    assert candidates.read("2") == trees[1]
+
+
+def test_who_gives_up_in_time_writes_nothing(candidates: Candidates, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that has not begun when it is taken back never begins."""
+    gate = Gate(monkeypatch)
+    one, other = [candidates.prepare(node, Tree.of({"a": node}), None, "m", AT) for node in "12"]
+    first = candidates.submit(one)
+    assert gate.begun.wait(30)
+    second = candidates.submit(other)
+    assert second.cancel()
+    gate.go_on.set()
+    first.result()
+    candidates.write("3", Tree.of({"a": "3"}), None, "m", AT)
+    assert [candidates.commit_of(node) is None for node in "123"] == [False, True, False]
+
+
+def test_no_branch_without_its_objects(candidates: Candidates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A branch is made when all that it names is on disk; what could not be written is written by the next one."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    tree = Tree.of({"a": "1", "d/b": "2"})
+    with monkeypatch.context() as patched:
+        patched.setattr(packs, "write_packs", full)
+        with pytest.raises(NoSpace, match="no space left"):
+            candidates.write("1", tree, None, "one", AT)
+    assert candidates.commit_of("1") is None
+    with monkeypatch.context() as patched:
+        patched.setattr("orchestrator.git.write_branches", full)
+        with pytest.raises(NoSpace, match="no space left"):
+            candidates.write("1", tree, None, "one", AT)
+    assert candidates.commit_of("1") is None
+    candidates.write("1", tree, None, "one", AT)
+    assert Candidates(tmp_path / "candidates.git").read("1") == tree
+    assert git(tmp_path / "candidates.git", "fsck", "--full", "--strict") == ""
+
+
+def test_what_is_there_is_not_written_again(candidates: Candidates, tmp_path: Path) -> None:
+    """A new process finds an object in a pack, or in a file of its own as git and earlier versions write them."""
+    repository = tmp_path / "candidates.git"
+    loose, old, new = (os.urandom(4000) for _ in range(3))
+    hashed(repository, "blob", loose)
+    candidates.write("1", Tree({"old": File(old)}), None, "one", AT)
+    before = pack_names(repository)
+    again = Candidates(repository)
+    again.write("2", Tree({"loose": File(loose), "old": File(old), "new": File(new)}), None, "two", AT)
+    (added,) = pack_names(repository) - before
+    assert 4000 < (repository / "objects/pack" / added).stat().st_size < 5000
+    assert dict(again.read("2")) == {"loose": File(loose), "old": File(old), "new": File(new)}
+
+
+_READER = """
+import sys
+from pathlib import Path
+from orchestrator.git import Candidates
+candidates = Candidates(Path(sys.argv[1]), make=False)
+for line in sys.stdin:
+    print(candidates.read(line.strip())["a"].data.decode(), flush=True)
+"""
+
+
+def test_readers_of_other_processes(candidates: Candidates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One who has the repository open sees what comes later, also when packs that it has read from were joined."""
+    monkeypatch.setattr("orchestrator.git._JOINED_AT", 4)
+    repository = tmp_path / "candidates.git"
+    root = candidates.write("1", Tree.of({"a": "root"}), None, "root", AT)
+    command = [sys.executable, "-c", _READER, str(repository)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+
+        def read(node: str) -> str:
+            print(node, file=reader.stdin, flush=True)
+            return reader.stdout.readline().strip()  # type: ignore[union-attr]
+
+        assert read("1") == "root"
+        gone: set[str] = set()
+        for number in range(1, 41):
+            before = pack_names(repository)
+            commit_id = candidates.write(f"1.{number}", Tree.of({"a": str(number), "b": "b"}), root, "m", AT)
+            assert read(commit_id if number % 2 else f"1.{number}") == str(number)
+            gone |= before - pack_names(repository)
+        assert len(gone) > 20
+        assert [read(f"1.{number}") for number in range(1, 41)] == [str(number) for number in range(1, 41)]
+        reader.stdin.close()
+    candidates._writer.submit(lambda: None).result()  # nothing is being joined any more
+    assert candidates.read("1.17") == Tree.of({"a": "17", "b": "b"})
+    assert len(pack_names(repository)) <= 10
+    assert "missing" not in git(repository, "fsck", "--full", "--strict")
+    git(tmp_path, "clone", "--quiet", "--branch", "1.40", str(repository), "cloned")
+    assert (tmp_path / "cloned/a").read_text() == "40"
+
+
+def test_packs_that_can_not_be_joined(candidates: Candidates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's candidate fails for it."""
+    monkeypatch.setattr("orchestrator.git._JOINED_AT", 1)
+
+    def full(_: Path) -> bool:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(packs, "join_packs", full)
+    for number in range(1, 4):
+        candidates.write(f"{number}", Tree.of({"a": str(number)}), None, "m", AT)
+    assert len(pack_names(tmp_path / "candidates.git")) == 3
+    assert candidates.read("3") == Tree.of({"a": "3"})
 
 
 def test_folder_that_is_something_else(tmp_path: Path) -> None:

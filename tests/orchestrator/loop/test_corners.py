@@ -1,5 +1,6 @@
 """Corners: what happens when two rare things meet."""
 
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.folding import fold
 from orchestrator.domain.records import Guard, Role
 from orchestrator.domain.state import State
-from orchestrator.git import Candidates
+from orchestrator.git import Candidate, Candidates
 from orchestrator.ledger import Fenced, Ledger
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
@@ -29,17 +30,18 @@ async def test_promoted_before_the_tunes_were_raised(tmp_path: Path, monkeypatch
     """A candidate that was stored, but not on record, at a crash is the node's candidate, whatever changed since."""
     folder = write_task(tmp_path / "task", TUNE)
     drafts: list[Point] = [{"value": 1, "tuned": 1}, {"value": 2, "tuned": 9}]
-    write = Candidates.write
+    submit = Candidates.submit
     async with scripted(folder, None, drafts, tunes=0) as session:
 
-        def cut_off(self: Candidates, node: str, *args: Any) -> str:
-            commit = write(self, node, *args)
-            if node == "1.1":
+        def cut_off(self: Candidates, candidate: Candidate) -> Future[str]:
+            done = submit(self, candidate)
+            if candidate.node == "1.1":
+                done.result()
                 with Ledger.open(session.bench.book.ledger.where) as other:
                     other.seize("another")
-            return commit
+            return done
 
-        monkeypatch.setattr(Candidates, "write", cut_off)
+        monkeypatch.setattr(Candidates, "submit", cut_off)
         with pytest.raises(Fenced):
             await session.run()
     monkeypatch.undo()

@@ -247,10 +247,10 @@ async def test_no_effect_before_it_is_on_disk(tmp_path: Path, monkeypatch: pytes
             slow.see("open")
 
         script.on_open = open_
-        slow.before(session.bench.candidates, "write", monkeypatch)
+        slow.before(session.bench.candidates, "submit", monkeypatch)
         slow.before(session.bench.artifacts, "let_go", monkeypatch)
         await session.run()
-    assert {effect for effect, _ in slow.found} == {"propose", "open", "write", "let_go"}
+    assert {effect for effect, _ in slow.found} == {"propose", "open", "submit", "let_go"}
     assert [it for it in slow.found if it[1]] == []
 
 
