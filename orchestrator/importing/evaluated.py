@@ -11,7 +11,7 @@ from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_i
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
 from orchestrator.importing.source import Source
-from orchestrator.importing.survey import Survey, asks_itself, draws_at_random, mentions, survey
+from orchestrator.importing.survey import Survey, asks_itself, draws_at_random, enumerations, mentions, survey
 from orchestrator.importing.tools import TOOLCHAINS, apt_of, starts_python, tools_of
 from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.task import TaskError
@@ -74,6 +74,7 @@ class Found:
     way: Way = Way.CALLED
     tools: Sequence[str] = ()
     constants: Sequence[str] = ()
+    enums: Sequence[str] = ()
     placed: Sequence[Placed] = ()
 
     @property
@@ -93,6 +94,7 @@ class Found:
         files |= {f"judge/{name}": data for name, data in own.items()}
         given: dict[str, object] = {"functions": self.functions, "classes": self.classes or None}
         given |= {"constants": self.constants} if self.constants else {}
+        given |= {"enums": self.enums} if self.enums else {}
         if self.way is Way.STARTED:
             given = {"program": self.program, "tools": list(self.tools)}
         elif self.way is Way.READ:
@@ -247,7 +249,14 @@ def _as_called(found: Found, request: ImportRequest) -> Found | None:
     functions, classes, methods = _called(program, found.seen)
     if functions or classes:
         constants = [name for name in _constants(program) if name in found.seen.attributes]
-        return replace(found, functions=functions, classes=classes, methods=methods, constants=constants)
+        shared = sorted(needs.files & found.judge_needs.files - {found.program, found.evaluator})
+        enums = [
+            f"{_module(file)}.{name}"
+            for file in shared
+            if file.endswith(".py")
+            for name in enumerations(found.source.python(file))
+        ]
+        return replace(found, functions=functions, classes=classes, methods=methods, constants=constants, enums=enums)
     if "python" in found.seen.starts or starts_python(found.source.python(found.evaluator)):
         return replace(found, way=Way.STARTED)
     own = [it.name for it in program.body if isinstance(it, ast.FunctionDef | ast.ClassDef)]
@@ -273,6 +282,10 @@ def _as_started(found: Found, request: ImportRequest) -> Found:
             " has it"
         )
     return replace(found, way=Way.STARTED, tools=known)
+
+
+def _module(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _editable(source: Source, program: str) -> str:

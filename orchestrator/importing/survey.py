@@ -11,6 +11,7 @@ _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_tim
 _SEEDS = re.compile(r"(^|\.)(seed|default_rng|RandomState|Random)$")
 _STARTERS = re.compile(r"(^|\.)(Popen|run|call|check_call|check_output|system|create_subprocess_exec)$")
 _SELF_GRADED = re.compile(r"^(is_solution|is_valid|verify|validate|check|grade|score|evaluate)(_|$)")
+_ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -52,6 +53,17 @@ def asks_itself(functions: list[str]) -> list[str]:
 def draws_at_random(tree: ast.Module) -> bool:
     """Whether a program draws random numbers at all; a seed that it sets itself does not bind its successors."""
     return any(isinstance(it, ast.Name | ast.Attribute) and "random" in dotted(it).split(".") for it in ast.walk(tree))
+
+
+def enumerations(tree: ast.Module) -> list[str]:
+    """Classes at the top of a file that are enumerations by what they are made of, also by one another."""
+    known = set(_ENUMS)
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and any(dotted(it).rpartition(".")[2] in known for it in node.bases):
+            known.add(node.name)
+            found.append(node.name)
+    return found
 
 
 def mentions(tree: ast.Module) -> set[str]:

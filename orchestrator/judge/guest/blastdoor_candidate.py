@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from blastdoor_frames import Ended, Frames
-from blastdoor_kinds import Remote, decode_exact, error_name, exact_pieces
+from blastdoor_kinds import ENUM, Remote, decode_exact, error_name, exact_pieces, member_of, number_of_member
 from blastdoor_values import Malformed, NotPlain, Writer, decode, encode
 
 __all__ = ["serve", "serve_loaded"]
@@ -86,17 +86,20 @@ class _Missing(Exception):
 
 
 class _Objects:
-    """What stays here and is known elsewhere by its number: objects of classes that the judge names."""
+    """What stays here and is known elsewhere by its number: objects of classes that the judge names, and members of
+    enumerations that it has, too.
+    """
 
     def __init__(self) -> None:
         self.classes: frozenset[str] = frozenset()
+        self.enums: frozenset[str] = frozenset()
         self._kept: list[Any] = []
         self._numbers: dict[int, int] = {}
 
     def number(self, value: Any) -> Remote | None:
         name = type(value).__qualname__
         if name not in self.classes:
-            return None
+            return number_of_member(value, self.enums)
         if id(value) not in self._numbers:
             if len(self._kept) >= _OBJECTS:
                 raise NotPlain(f"more than {_OBJECTS} objects that the judge holds")
@@ -105,6 +108,8 @@ class _Objects:
         return Remote(name, self._numbers[id(value)])
 
     def object(self, remote: Remote) -> Any:
+        if remote.kind.startswith(ENUM):
+            return member_of(remote)
         if remote.number >= len(self._kept) or type(self._kept[remote.number]).__qualname__ != remote.kind:
             raise Malformed("an object that is not known here")
         return self._kept[remote.number]
@@ -121,7 +126,7 @@ def _answer(functions: Functions, request: memoryview) -> list[Any]:
 def _answer_with_keywords(functions: Functions, objects: _Objects, request: memoryview) -> list[Any]:
     try:
         name, arguments, keywords, options = decode_exact(request, objects.object)
-        objects.classes = frozenset(options.get("classes", ()))
+        objects.classes, objects.enums = (frozenset(options.get(it, ())) for it in ("classes", "enums"))
         kind, dot, method = name.partition(".")
         if name.startswith(VALUE):
             value = _value_of(functions, name[len(VALUE) :])

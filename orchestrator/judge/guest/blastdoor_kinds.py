@@ -7,16 +7,19 @@ Beside those of blastdoor_values:
     c           16 bytes: a complex number
     n           1 byte of length, the dtype ("f4"), then its bytes: a number of numpy's
     m           4 bytes of count, then key and value of each member: a dict whose keys are not all texts
-    h           1 byte of length, the name of a class, then 8 bytes: the number of an object that stays where it is
+    h           1 byte of length, the name of a class, then 8 bytes: the number of an object that stays where it is, or
+                that of a member of an enumeration which lies on both sides
 
 Types are exact: a subclass is another type, and is not sent. Members of sets, and keys, are made of None, bool, int,
-float, complex, str, bytes, tuple and frozenset.
+float, complex, str, bytes, tuple, frozenset and members of enumerations.
 """
 
 from __future__ import annotations
 
+import importlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from enum import Enum
 from typing import Any, NamedTuple
 
 from blastdoor_values import (
@@ -31,7 +34,21 @@ from blastdoor_values import (
     numpy_or_none,
 )
 
-__all__ = ["ERRORS", "Remote", "decode_exact", "encode_exact", "error_name", "exact_pieces", "rebuilt"]
+__all__ = [
+    "ENUM",
+    "ERRORS",
+    "Remote",
+    "decode_exact",
+    "encode_exact",
+    "error_name",
+    "exact_pieces",
+    "member_of",
+    "number_of_member",
+    "rebuilt",
+]
+
+# Before the name of an enumeration, where that of a class stands: no class has a space in its name.
+ENUM = "enum "
 
 # So many keys or members may have one hash: more of them take time that grows with their square.
 _SAME_HASH = 32
@@ -53,6 +70,29 @@ class Remote(NamedTuple):
 
     kind: str
     number: int
+
+
+def number_of_member(value: Any, enums: Collection[str]) -> Remote | None:
+    """Which member of one of these enumerations (`module.Name`) it is; None for anything else."""
+    kind = type(value)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if name not in enums or not isinstance(value, Enum):
+        return None
+    members = kind.__members__.values()
+    return next((Remote(ENUM + name, at) for at, it in enumerate(members) if it is value), None)
+
+
+def member_of(remote: Remote) -> Enum:
+    """The member that is meant, of the enumeration that lies here. The module is imported: let nobody else name it."""
+    module, _, name = remote.kind[len(ENUM) :].rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+        members: list[Enum] = list(found.__members__.values())
+    except (ImportError, AttributeError, ValueError):
+        raise Malformed(f"an enumeration that is not here: {module}.{name}") from None
+    if remote.number >= len(members):
+        raise Malformed(f"a member that {module}.{name} does not have")
+    return members[remote.number]
 
 
 def encode_exact(value: Any, known: Callable[[Any], Remote | None] = lambda _: None, *, arrays: bool = False) -> bytes:
@@ -137,7 +177,7 @@ def _may_be_key(key: Any, depth: int) -> bool:
     kind = type(key)
     if kind in (tuple, frozenset):
         return bool(depth) and all(_may_be_key(item, depth - 1) for item in key)
-    return key is None or kind in (bool, int, float, complex, str, bytes)
+    return key is None or kind in (bool, int, float, complex, str, bytes, Remote) or isinstance(key, Enum)
 
 
 def _as_numbers(value: Any) -> Any:

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 from blastdoor_frames import Frames
 from blastdoor_judge import BadOutput, invalid
-from blastdoor_kinds import Remote, decode_exact, exact_pieces, rebuilt
+from blastdoor_kinds import ENUM, Remote, decode_exact, exact_pieces, member_of, number_of_member, rebuilt
 from blastdoor_values import Malformed, NotPlain, Writer, decode, encode
 
 __all__ = [
@@ -179,9 +179,10 @@ class Handle:
 class Candidate:
     """Whom the judge calls. `functions` are those that it says it has, `channel` the best that was measured."""
 
-    def __init__(self, *, exact: bool = False, classes: Sequence[str] = ()) -> None:
-        self._exact = exact or bool(classes)
+    def __init__(self, *, exact: bool = False, classes: Sequence[str] = (), enums: Sequence[str] = ()) -> None:
+        self._exact = exact or bool(classes) or bool(enums)
         self._classes = list(classes)
+        self._enums = list(enums)
         self._handles: dict[Remote, Handle] = {}
         # For one who has a Handle of its own kind.
         self.new_handle: Callable[[Candidate, Remote], Handle] = Handle
@@ -226,7 +227,7 @@ class Candidate:
     def _value(self, function: str, answer: memoryview) -> Any:
         kind, body = bytes(answer[:1]), answer[1:]
         try:
-            value = decode_exact(body, self.handle) if self._exact and kind == b"V" else decode(body)
+            value = decode_exact(body, self.found) if self._exact and kind == b"V" else decode(body)
         except Malformed as error:
             raise BadReply(f"{function}: the answer is no plain value: {error}") from None
         if kind == b"V":
@@ -255,15 +256,22 @@ class Candidate:
     def _request(self, function: str, arguments: Sequence[Any], keywords: dict[str, Any]) -> list[Any]:
         if not self._exact and not keywords:
             return [b"C", *Writer().pieces([function, *arguments])]
-        options = {"exact": self._exact, "classes": self._classes}
+        options = {"exact": self._exact, "classes": self._classes, "enums": self._enums}
         request = [function, list(arguments), keywords, options]
         return [b"K", *(exact_pieces(request, self._remote) if self._exact else Writer().pieces(request))]
 
     def _remote(self, value: Any) -> Remote | None:
-        return value._remote if issubclass(type(value), Handle) and value._candidate is self else None
+        if issubclass(type(value), Handle) and value._candidate is self:
+            found: Remote = value._remote
+            return found
+        return number_of_member(value, self._enums)
 
-    def handle(self, remote: Remote) -> Handle:
-        """One for each number. Raises Malformed for a class that the judge did not name."""
+    def found(self, remote: Remote) -> Any:
+        """A Handle, one for each number, or a member of an enumeration. Raises Malformed for what was not named."""
+        if remote.kind.startswith(ENUM):
+            if remote.kind[len(ENUM) :] not in self._enums:
+                raise Malformed("a member of an enumeration that was not named")
+            return member_of(remote)
         if remote.kind not in self._classes or remote.number >= _HANDLES:
             raise Malformed("an object of a class that was not named")
         if remote not in self._handles:
@@ -381,14 +389,15 @@ class Candidate:
 
 
 @contextlib.contextmanager
-def relay(*, exact: bool = False, classes: Sequence[str] = ()) -> Iterator[Candidate]:
+def relay(*, exact: bool = False, classes: Sequence[str] = (), enums: Sequence[str] = ()) -> Iterator[Candidate]:
     """The candidate, loaded and waiting. BadOutput becomes a result that says so.
 
     With `exact`, more kinds of values cross, and each arrives as what it was: tuples, sets, complex numbers, numpy's
     numbers, dicts with any plain key. `classes` are the candidate's classes whose objects the judge may hold as a
-    Handle; they imply `exact`.
+    Handle. `enums` are enumerations, as `module.Name`, that lie beside judge and candidate alike: their members cross,
+    and each side finds its own. Both imply `exact`.
     """
-    candidate = Candidate(exact=exact, classes=classes)
+    candidate = Candidate(exact=exact, classes=classes, enums=enums)
     try:
         yield candidate
     except BadOutput as bad:

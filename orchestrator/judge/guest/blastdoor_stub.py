@@ -22,7 +22,7 @@ from typing import Any
 
 from blastdoor_carry import lay_out, run_elsewhere
 from blastdoor_judge import BadOutput
-from blastdoor_kinds import decode_exact, encode_exact, rebuilt
+from blastdoor_kinds import ENUM, decode_exact, encode_exact, member_of, number_of_member, rebuilt
 from blastdoor_programs import PROGRAM
 from blastdoor_relay import BadReply, Candidate, Handle, NoFunction, NotPlain, Raised
 
@@ -32,6 +32,7 @@ STUB = "from blastdoor_stub import attach\nattach(globals())\n"
 STUB_NAME = "blastdoor_program.py"
 SOCKET = "BLASTDOOR_STUB_SOCKET"
 FOLDER = "BLASTDOOR_STUB_FOLDER"
+ENUMS = "BLASTDOOR_STUB_ENUMS"
 _WORDS = 300
 _LOOK_S = 0.05
 _ERRORS = {kind.__name__: kind for kind in (BadReply, NoFunction, NotPlain)}
@@ -44,9 +45,12 @@ class EvaluatorBroke(Exception):
 class Door:
     """The candidate, for every thread of this process, and for other processes over a socket."""
 
-    def __init__(self, candidate: Candidate, names: Sequence[str], constants: Sequence[str] = ()) -> None:
+    def __init__(
+        self, candidate: Candidate, names: Sequence[str], constants: Sequence[str] = (), enums: Sequence[str] = ()
+    ) -> None:
         self._candidate = candidate
         self.constants = constants
+        self.enums = enums
         # Of whatever depth in an answer, and back in whatever argument.
         candidate.new_handle = _Object
         self._lock = threading.Lock()
@@ -115,7 +119,7 @@ class Door:
 
     def object(self, remote: Any) -> Any:
         """The candidate's of this number. Raises Malformed for a class that the judge did not name."""
-        return self._candidate.handle(remote)
+        return self._candidate.found(remote)
 
     def end(self) -> None:
         """From here on nobody is called: the judge's own answer comes next. A late call of a thread is waited for."""
@@ -150,7 +154,12 @@ class _Object(Handle):  # type: ignore[misc]  # the module beside it has no type
 
 
 def _number_of(value: Any) -> Any:
-    return value._remote if type(value) is _Object else None
+    return value._remote if type(value) is _Object else number_of_member(value, os.environ.get(ENUMS, "").split())
+
+
+def _found(remote: Any) -> Any:
+    """Where an answer comes from the judge's own process, which has seen to it that it may be had."""
+    return member_of(remote) if remote.kind.startswith(ENUM) else _Object(None, remote)
 
 
 _doors: list[Door] = []
@@ -195,7 +204,7 @@ def _asked(request: list[Any]) -> Any:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.connect(os.environ[SOCKET])
         _send(line, request)
-        kind, value = _received(line, partial(_Object, None))
+        kind, value = _received(line, _found)
     if kind:
         raise _ERRORS[kind](value) if kind in _ERRORS else rebuilt(kind, value)
     return value
@@ -225,7 +234,7 @@ def opened(door: Door, folder: Path) -> Iterator[str]:
         listening.listen(64)
         threading.Thread(target=_serve, args=(listening, door), daemon=True).start()
         here = str(Path(__file__).resolve().parent)
-        os.environ[SOCKET] = path
+        os.environ[SOCKET], os.environ[ENUMS] = path, " ".join(door.enums)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
         _doors.append(door)
         try:

@@ -67,6 +67,23 @@ def test_a_whole_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
     assert not (tmp_path / "ran").exists()
 
 
+def test_enumerations_of_a_file_that_both_sides_have(tmp_path: Path) -> None:
+    """Their members cross; those of a file that one side has do not."""
+    signs = "import enum\nclass Sign(enum.Enum):\n    GO = 1\nclass Loud(Sign):\n    pass\nclass Plain:\n    pass\n"
+    found = imported(
+        tmp_path / "there",
+        **{
+            "initial.py": f"from signs import Sign\n{PROGRAM}",
+            "evaluate.py": f"from own import Own\nfrom signs import Sign\n{EVALUATE}",
+            "signs.py": signs,
+            "own.py": "from enum import Enum\nclass Own(Enum):\n    A = 1\n",
+        },
+    )
+    driver = found.files["judge/judge.py"].decode()
+    assert "enums=['signs.Sign', 'signs.Loud']," in driver
+    assert "enums" not in imported(tmp_path / "other").files["judge/judge.py"].decode()
+
+
 def test_without_settings(tmp_path: Path) -> None:
     """A task of two files has defaults, and says so."""
     found = imported(tmp_path / "there")

@@ -123,7 +123,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     monkeypatch.setattr(sys, "path", [str(GUEST), *sys.path])
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    for name in ("BLASTDOOR_STUB_SOCKET", "EVO_RESULT_PATH", "PYTHONPATH"):
+    for name in ("BLASTDOOR_STUB_SOCKET", "BLASTDOOR_STUB_ENUMS", "EVO_RESULT_PATH", "PYTHONPATH"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setenv("BLASTDOOR_SEED", "7")
     for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():
@@ -295,6 +295,34 @@ def test_objects_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
         "first": lambda several: several[0].solve(1),
     }
     assert judge(in_a_child(script), offered, wanted=["make", "first"], classes=["Solver"]).result["score"] == 18
+
+
+SIGNS = "from enum import Enum\nclass Sign(Enum):\n    GO = 1\n    STOP = 2\n"
+WITH_SIGNS = {
+    "in the evaluator": BY_SPEC
+    + """
+from signs import Sign
+def evaluate(program_path):
+    program = load(program_path)
+    assert program.turn(Sign.GO) is Sign.STOP
+    return {"combined_score": 1.0}
+""",
+    "in a process that it starts": in_a_child(
+        "from signs import Sign\nprint(float(program['turn'](Sign.GO) is Sign.STOP))\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("where", WITH_SIGNS)
+def test_members_of_an_enumeration(judge: Judge, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file beside evaluator and program has it, and each side has its own members."""
+    (tmp_path / "signs.py").write_text(SIGNS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "signs", raising=False)
+    signs = importlib.import_module("signs")
+    offered: Functions = {"turn": lambda sign: signs.Sign(3 - sign.value)}
+    assert judge(WITH_SIGNS[where], offered, wanted=["turn"], enums=["signs.Sign"]).result["score"] == 1.0
 
 
 def nested(depth: int) -> list[Any]:

@@ -432,6 +432,52 @@ def test_t25_forged_handles(guest: SimpleNamespace, meet: Callable[..., Any], se
         candidate.call("Solver")
 
 
+@pytest.fixture
+def signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A module that lies beside judge and candidate alike."""
+    (tmp_path / "signs.py").write_text(
+        "from enum import Enum, Flag, IntEnum\n"
+        "class Sign(Enum):\n    GO = 1\n    STOP = 2\n    HALT = 2\n"
+        "class Size(IntEnum):\n    SMALL = 1\n"
+        "class Parts(Flag):\n    LEFT = 1\n    RIGHT = 2\n"
+        "class Other(Enum):\n    GO = 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "signs", raising=False)
+    yield importlib.import_module("signs")
+    del sys.modules["signs"]
+
+
+ENUMS = ["signs.Sign", "signs.Size", "signs.Parts"]
+
+
+def test_members_of_enumerations_that_both_sides_have(meet: Callable[..., Any], signs: Any) -> None:
+    """Each side finds its own member, wherever it stands; also where it is a key, and where it is a number, too."""
+    sent = ([signs.Sign.GO, signs.Size.SMALL], {signs.Sign.HALT: {signs.Parts.LEFT}})
+    (found,), _ = meet(enums=ENUMS).call("echo", sent).value
+    assert found == sent
+    assert found[0][0] is signs.Sign.GO
+    assert type(found[0][1]) is signs.Size
+    candidate = meet(enums=ENUMS)
+    request = b"".join(candidate._request("echo", [sent], {}))
+    candidate._rehearse(memoryview(b"Q" + struct.pack("<I", 4) + request))
+
+
+def test_t25_other_enumerations_do_not_cross(guest: SimpleNamespace, meet: Callable[..., Any], signs: Any) -> None:
+    """Neither one that was not named, nor a value that no member has; and nobody but the judge has a module imported."""
+    for value in (signs.Other.GO, signs.Parts.LEFT | signs.Parts.RIGHT, signs.Sign):
+        with pytest.raises(guest.values.NotPlain):
+            meet(enums=ENUMS).call("echo", value)
+    forged = (b"enum antigravity.Sign", 0), (b"enum signs.Other", 0), (b"enum signs.Sign", 9), (b"enum Sign", 0)
+    for name, number in forged:
+        candidate = meet(enums=[*ENUMS, "signs.Lost"])
+        answer = b"Vh" + struct.pack(f"<B{len(name)}sQ", len(name), name, number)
+        candidate._ask = lambda *_, answer=answer: (0.01, memoryview(answer))
+        with pytest.raises(guest.relay.BadReply):
+            candidate.call("echo")
+    assert "antigravity" not in sys.modules
+
+
 def test_forged_errors(guest: SimpleNamespace, meet: Callable[..., Any]) -> None:
     """What a candidate says of its error is text: any number of them, and any name."""
     for said in (
