@@ -464,7 +464,7 @@ def test_members_of_enumerations_that_both_sides_have(meet: Callable[..., Any], 
 
 
 def test_t25_other_enumerations_do_not_cross(guest: SimpleNamespace, meet: Callable[..., Any], signs: Any) -> None:
-    """Neither one that was not named, nor a value that no member has; and nobody but the judge has a module imported."""
+    """Neither one that was not named, nor a value that no member has; no module is imported for a candidate."""
     for value in (signs.Other.GO, signs.Parts.LEFT | signs.Parts.RIGHT, signs.Sign):
         with pytest.raises(guest.values.NotPlain):
             meet(enums=ENUMS).call("echo", value)
