@@ -16,7 +16,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -25,7 +25,7 @@ import pygit2
 from pygit2.enums import ConfigLevel, RepositoryInitFlag, RepositoryOpenFlag
 
 from orchestrator import packs
-from orchestrator.branches import write_branches
+from orchestrator.branches import pack_branches, write_branches
 from orchestrator.change import File, Tree, shown
 from orchestrator.domain.node import parse_node
 from orchestrator.sinks import commit_message
@@ -43,7 +43,8 @@ _FOLDER_BYTES = 16 << 20  # of a tree object
 _CACHE_BYTES = 64 << 20
 _OPEN_PACKS = 128
 _PACKS = "objects/pack"
-_JOINED_AT = 32  # packs: libgit2 asks each of them for every object
+_TIDIED_AT = 32  # packs: libgit2 asks each of them for every object
+_LOOSE_BRANCHES = 1000  # files of their own, at most
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -110,7 +111,7 @@ class Candidates:
         self._waiting: list[tuple[Candidate, Future[str]]] = []
         self._guard = threading.Lock()  # of the cache and of those who wait
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="candidates")
-        self._unjoined = _JOINED_AT  # packs since the last look; earlier processes may have left some, too
+        self._untidied = _TIDIED_AT  # packs since the last time; earlier processes may have left some, too
 
     def write(self, node: str, tree: Tree, parent: str | None, message: str, at: datetime) -> str:
         """A commit of this tree on the branch of this node, on disk for good when it returns.
@@ -216,7 +217,7 @@ class Candidates:
                 done.set_exception(GitError(why))
             else:
                 done.set_result(commit)
-        self._join_packs()
+        self._tidy()
 
     def _write_all(self, batch: Sequence[Candidate]) -> list[str | None]:
         """The commit of each, None where its node has another. A branch is made when all of its objects are on disk."""
@@ -240,7 +241,7 @@ class Candidates:
 
     def _write_objects(self, new: "_New") -> None:
         made = packs.write_packs(self._folder / _PACKS, {oid: entry for oid, (_, _, entry) in new.items()})
-        self._unjoined += len(made)
+        self._untidied += len(made)
         for oid, (kind, data, _) in new.items():
             if kind != packs.COMMIT:  # which no two candidates share
                 self._remember(kind, data, oid)
@@ -248,17 +249,19 @@ class Candidates:
     def _write_branches(self, commits: Mapping[str, str]) -> None:
         write_branches(self._folder, commits)
 
-    def _join_packs(self) -> None:
-        if self._unjoined < _JOINED_AT:
+    def _tidy(self) -> None:
+        """So that there are few files for any number of candidates. Nobody waits for it, and nothing is lost when it
+        fails: a disk that is full says so to the next who writes.
+        """
+        if self._untidied < _TIDIED_AT:
             return
-        self._unjoined = 0
-        try:
+        self._untidied = 0
+        with suppress(OSError):
+            pack_branches(self._folder, _LOOSE_BRANCHES)
+        with suppress(OSError, pygit2.GitError):
             if packs.join_packs(self._folder / _PACKS):
                 # libgit2 does not forget a pack that is gone, and asks each one that it knows for every object.
-                self._repository = _open_or_make(self._folder)
-        except (OSError, pygit2.GitError):
-            # Nobody waits for it, and all packs are still there; a disk that is full says so to the next who writes.
-            return
+                self._repository = _open_bare(self._folder)
 
 
 _Level = dict[bytes, "File | _Level"]
@@ -315,6 +318,10 @@ def _open_or_make(folder: Path) -> pygit2.Repository:
         finally:
             shutil.rmtree(made, ignore_errors=True)
     _refuse_odd_files(folder)
+    return _open_bare(folder)
+
+
+def _open_bare(folder: Path) -> pygit2.Repository:
     return pygit2.Repository(str(folder), RepositoryOpenFlag.NO_SEARCH | RepositoryOpenFlag.BARE)
 
 

@@ -26,7 +26,7 @@ _EFFECTS: tuple[tuple[type[Any], str], ...] = (
     (Door, "run_on_record"),
     (Candidates, "_write_objects"),
     (Candidates, "_write_branches"),
-    (Candidates, "_join_packs"),
+    (Candidates, "_tidy"),
     (Artifacts, "put"),
     (Artifacts, "keep"),
     (Artifacts, "keep_files"),

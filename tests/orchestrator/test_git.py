@@ -538,7 +538,7 @@ for line in sys.stdin:
 
 def test_readers_of_other_processes(candidates: Candidates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One who has the repository open sees what comes later, also when packs that it has read from were joined."""
-    monkeypatch.setattr("orchestrator.git._JOINED_AT", 4)
+    monkeypatch.setattr("orchestrator.git._TIDIED_AT", 4)
     repository = tmp_path / "candidates.git"
     root = candidates.write("1", Tree.of({"a": "root"}), None, "root", AT)
     command = [sys.executable, "-c", _READER, str(repository)]
@@ -570,7 +570,7 @@ def test_readers_of_other_processes(candidates: Candidates, tmp_path: Path, monk
 
 def test_packs_that_can_not_be_joined(candidates: Candidates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody's candidate fails for it."""
-    monkeypatch.setattr("orchestrator.git._JOINED_AT", 1)
+    monkeypatch.setattr("orchestrator.git._TIDIED_AT", 1)
 
     def full(_: Path) -> bool:
         raise OSError(errno.ENOSPC, "No space left on device")
