@@ -25,7 +25,7 @@ def git(repository: Path, *arguments: str) -> str:
 
 def listed(repository: Path) -> dict[str, str]:
     told = git(repository, "for-each-ref", "--format=%(refname:short) %(objectname)").splitlines()
-    return dict(map(str.split, told))  # type: ignore[arg-type]
+    return dict(map(str.split, told))
 
 
 def loose(repository: Path) -> set[str]:
