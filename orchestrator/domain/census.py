@@ -17,6 +17,8 @@ from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Phase, Role
 
+# Raised with what is told apart, or is plain: a census of another form is taken anew.
+_FORM = 1
 # More than are ever shown: one that a person has queued again is no longer among them.
 _LAST = 10
 
@@ -44,7 +46,9 @@ def sort_key(node: AnyNode) -> str | None:
     """The sort of a plain node, as text; None for a notable one."""
     if node.phase is not Phase.ENDED or node.ending is None or node.trials > 1 or node.asking is not None:
         return None
-    if node.finding or node.certification or node.measured or node.role in (Role.BASELINE, Role.MINIMISED):
+    if node.finding or node.certification or node.measured or node.heldout:
+        return None
+    if node.role in (Role.BASELINE, Role.MINIMISED):
         return None
     verdict, kept = node.verdict, "kept" if node.kept else ""
     if verdict is None:
@@ -61,20 +65,24 @@ def read_sort(key: str) -> Sort:
     return Sort(int(run), Role(role), Ending(ending), bool(kept), verdict)
 
 
-class Notable(BaseModel, extra="forbid", frozen=True):
-    """A node that is not counted, by its name."""
+class Notable(BaseModel, frozen=True):
+    """A node that is not counted, by its name. A later version may say more of it."""
 
     role: Role
 
 
-class Census(BaseModel, extra="forbid", frozen=True):
+class Census(BaseModel, frozen=True):
     """`plain` has a count for each sort, `last` the nodes that ended last. It holds for the session `epoch`: one of an
-    older version, which keeps none, leaves it behind.
+    older version, which keeps none, leaves it behind. One of a later version may have another form, and say more.
     """
 
+    form: int = _FORM
     epoch: int = 0
     plain: dict[str, int] = Field(default_factory=dict)
     last: tuple[str, ...] = ()
+
+    def holds_for(self, epoch: int) -> bool:
+        return (self.form, self.epoch) == (_FORM, epoch)
 
     def after(self, before: AnyNode | None, node: AnyNode) -> "Census":
         """As it is once a node has changed; it itself where that makes no difference."""

@@ -70,8 +70,8 @@ def drift(state: State, metric: Metric, run: Run | None = None) -> Drift | None:
     run = run or state.run
     if not state.campaign.asked:
         return None
-    nodes = (node for name, node in state.nodes.items() if name != run.root and run_of(name) == run.number)
-    asked = [found for node in nodes if (found := asked_about(state, node, metric))]
+    lines = (line for line in state.counted().of_run(run.number).notable if line.heldout and line.id != run.root)
+    asked = [found for line in lines if (found := asked_about(state, state.nodes[line.id], metric))]
     order = sorted(asked, key=lambda it: it.query)
     baseline = asked_about(state, state.nodes[run.root], metric) if run.root in state.nodes else None
     return Drift(state.campaign.asked, state.campaign.askable, baseline, tuple(order))

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Generic, Protocol, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Draft, Node, OpenedPlace, Phase, Purpose, Role, Trial, opened_place
@@ -42,6 +42,7 @@ class NodeLine(BaseModel, frozen=True):
     certification: object = None
     measured: tuple[str, ...] = ()
     asking: int | None = None
+    heldout: dict[str, object] = Field(default_factory=dict)
     agent_log: str | None = None
     finding: str | None = None
     ending: Ending | None = None
@@ -133,7 +134,7 @@ class LateRecords(MutableMapping[str, R], Generic[R, L]):
 
     def line(self, name: str) -> R | L:
         """The record itself where it was asked for before."""
-        found = self._one(name)
+        found = self._found.get(name) or self._one(name)
         if not isinstance(found, str):
             return found
         return self._lines.get(name) or self._read_line(found)

@@ -93,7 +93,7 @@ class State:
         campaign, census = told["campaign"], told["census"]
         if not campaign or not census:
             return None
-        if Campaign.model_validate_json(campaign).epoch != Census.model_validate_json(census).epoch:
+        if not Census.model_validate_json(census).holds_for(Campaign.model_validate_json(campaign).epoch):
             return None
         return {"node": [name for kind, name in rows if kind == "notable"]}
 
@@ -155,7 +155,7 @@ class State:
         """Taken anew where none was kept in this session, which costs a look at every node."""
         epoch = self.campaign.epoch if self.opened else 0
         known: Census | None = self._records["census"].get("census")
-        if known is not None and known.epoch == epoch:
+        if known is not None and known.holds_for(epoch):
             return known
         census, nodes = take_census(self.node_lines(), epoch)
         notable = {node.id: Notable(role=node.role) for node in nodes}

@@ -1,5 +1,6 @@
 """The census: plain nodes by their number, the others by their names, kept up with every change."""
 
+import json
 import random
 
 import pytest
@@ -9,7 +10,7 @@ from orchestrator.domain.census import Census, Counted, Notable, read_sort, sort
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.folding import fold
 from orchestrator.domain.lines import NodeLine
-from orchestrator.domain.records import Campaign, Node, Phase, Role
+from orchestrator.domain.records import Campaign, HeldOut, Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode, Verdict
@@ -80,6 +81,7 @@ def test_a_plain_node(node: Node) -> None:
         {"finding": "pass"},
         {"measured": ("1.2-3",)},
         {"asking": 1},
+        {"heldout": {COHORT: HeldOut(query=1, better=True, released=1.0, step=0.1)}},
         {"role": Role.BASELINE},
         {"role": Role.MINIMISED},
         {"verdict": verdict(tasks={"a": 1.0})},
@@ -143,6 +145,8 @@ def test_a_session_that_kept_none() -> None:
     short = {key: body for key, body in rows.items() if key[0] != "node"}
     assert State.rows_to_glance(short) is None
     assert State.rows_to_glance({key: body for key, body in short.items() if key[0] != "census"}) is None
+    later = Census(form=99, epoch=4).model_dump(mode="json") | {"unknown": True}
+    assert State.rows_to_glance({**short, ("census", "census"): json.dumps(later)}) is None
     read = State.from_rows(rows, at_once=False)
     assert read.touched == set()
     assert told(read.counted()) == anew(state)
