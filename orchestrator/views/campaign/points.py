@@ -3,9 +3,11 @@
 import math
 from collections.abc import Sequence
 
-from orchestrator.domain.goodput import in_order
-from orchestrator.domain.headline import headline
+from orchestrator.domain.goodput import lines_in_order
+from orchestrator.domain.headline import Headline, headline
+from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.metric import Metric
+from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State
 from orchestrator.views.campaign.looks import KEPT, look_of
@@ -20,17 +22,27 @@ def series_of(state: State, metric: Metric, run: Run | None = None) -> Series:
 
 def points_of(state: State, metric: Metric, run: Run | None = None) -> list[Point]:
     run = run or state.run
-    return [point_of(state, order, node, metric) for order, node in enumerate(in_order(state, run), 1)]
+    return [point_of(state, order, node, metric) for order, node in enumerate(lines_in_order(state, run), 1)]
 
 
-def point_of(state: State, order: int, node: Node, metric: Metric) -> Point:
-    found = headline(state, node) if node.ending and node.ending.scoreable else None
+def point_of(state: State, order: int, node: AnyNode, metric: Metric) -> Point:
+    found = _headline(state, node) if node.ending and node.ending.scoreable else None
     if found is None:
         return Point(node.id, order, look_of(node), None, None)
     value = found.metrics.get(metric.name)
     if value is not None and not math.isfinite(value):
         value = None
     return Point(node.id, order, look_of(node), value, found.cohort, found.screened)
+
+
+def _headline(state: State, node: AnyNode) -> Headline | None:
+    """A node that ran once is shown with its verdict: its line is enough."""
+    if isinstance(node, Node) or node.trials > 1 or node.measured:
+        return headline(state, state.nodes[node.id])
+    if node.verdict is None:
+        return None
+    screened = node.verdict.valid and state.runs[str(run_of(node.id))].noisy
+    return Headline(node.verdict.metrics, node.verdict.cohort, screened=screened)
 
 
 def stair_of(state: State, points: Sequence[Point], metric: Metric) -> list[Step]:
