@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import branches
-from orchestrator.branches import pack_branches
 from orchestrator.change import Tree
-from orchestrator.git import Candidates
+from orchestrator.git import Candidates, branches
+from orchestrator.git.branches import pack_branches
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NODES = [f"1.{number}" for number in range(1, 25)]
@@ -69,8 +68,8 @@ def test_few_stay_as_they_are(repository: Path) -> None:
 
 def test_a_campaign_packs_its_branches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many nodes there are, few files are left, and each node is still written once."""
-    monkeypatch.setattr("orchestrator.git._TIDIED_AT", 4)
-    monkeypatch.setattr("orchestrator.git._LOOSE_BRANCHES", 8)
+    monkeypatch.setattr("orchestrator.git.repository._TIDIED_AT", 4)
+    monkeypatch.setattr("orchestrator.git.repository._LOOSE_BRANCHES", 8)
     candidates = Candidates(tmp_path / "c.git")
     made = {node: candidates.write(node, Tree.of({"a": node}), None, node, AT) for node in NODES * 2}
     candidates._writer.submit(lambda: None).result()

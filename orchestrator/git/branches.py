@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from orchestrator.packs import sync_folder, write_file
+from orchestrator.git.packs import sync_folder, write_file
 
 _HEADS = "refs/heads"
 _PACKED = "packed-refs"

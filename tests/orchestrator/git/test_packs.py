@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import packs
-from orchestrator.packs import BLOB, join_packs, object_id, packed, write_packs
+from orchestrator.git import packs
+from orchestrator.git.packs import BLOB, join_packs, object_id, packed, write_packs
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Candidates as commits, and workspaces read out of a repository, as bytes and nothing else.
+"""What is read and written of a repository, as bytes and nothing else.
 
 A repository can make git run programs: hooks, filters, attributes, helpers named in a configuration. So no git process
 is started, nothing is checked out and no index is used; blobs and trees are read and written as they are. The
@@ -24,10 +24,10 @@ from pathlib import Path, PurePosixPath
 import pygit2
 from pygit2.enums import ConfigLevel, RepositoryInitFlag, RepositoryOpenFlag
 
-from orchestrator import packs
-from orchestrator.branches import pack_branches, write_branches
 from orchestrator.change import File, Tree, shown
 from orchestrator.domain.node import parse_node
+from orchestrator.git import packs
+from orchestrator.git.branches import pack_branches, write_branches
 from orchestrator.sinks import commit_message
 
 MAX_ENTRIES = 20_000  # files and folders

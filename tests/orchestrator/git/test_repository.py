@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator import packs
 from orchestrator.change import File, Tree
-from orchestrator.git import Candidates, GitError, NoSpace, read_tree
+from orchestrator.git import Candidates, GitError, NoSpace, packs, read_tree
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _ZERO = "0" * 40
@@ -379,7 +378,7 @@ def test_read_what_is_not_there(candidates: Candidates) -> None:
 
 def test_many_objects_share_a_cache(candidates: Candidates, monkeypatch: pytest.MonkeyPatch) -> None:
     """What drops out of the cache is written right all the same."""
-    monkeypatch.setattr("orchestrator.git._CACHE_BYTES", 100)
+    monkeypatch.setattr("orchestrator.git.repository._CACHE_BYTES", 100)
     trees = {f"1.{number}": Tree.of({"a": str(number) * 40, "same": "x" * 40}) for number in range(1, 20)}
     for node, tree in trees.items():
         candidates.write(node, tree, None, node, AT)
@@ -388,7 +387,7 @@ def test_many_objects_share_a_cache(candidates: Candidates, monkeypatch: pytest.
 
 def test_two_threads_share_a_cache(candidates: Candidates, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one thread is about to take from the cache stays in it until it has been taken."""
-    monkeypatch.setattr("orchestrator.git._CACHE_BYTES", 40)
+    monkeypatch.setattr("orchestrator.git.repository._CACHE_BYTES", 40)
     candidates.write("1", Tree.of({"a": "short"}), None, "first", AT)
 
     def write_much() -> None:
@@ -503,7 +502,7 @@ def test_no_branch_without_its_objects(candidates: Candidates, tmp_path: Path, m
             candidates.write("1", tree, None, "one", AT)
     assert candidates.commit_of("1") is None
     with monkeypatch.context() as patched:
-        patched.setattr("orchestrator.git.write_branches", full)
+        patched.setattr("orchestrator.git.repository.write_branches", full)
         with pytest.raises(NoSpace, match="no space left"):
             candidates.write("1", tree, None, "one", AT)
     assert candidates.commit_of("1") is None
@@ -538,7 +537,7 @@ for line in sys.stdin:
 
 def test_readers_of_other_processes(candidates: Candidates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One who has the repository open sees what comes later, also when packs that it has read from were joined."""
-    monkeypatch.setattr("orchestrator.git._TIDIED_AT", 4)
+    monkeypatch.setattr("orchestrator.git.repository._TIDIED_AT", 4)
     repository = tmp_path / "candidates.git"
     root = candidates.write("1", Tree.of({"a": "root"}), None, "root", AT)
     command = [sys.executable, "-c", _READER, str(repository)]
@@ -570,7 +569,7 @@ def test_readers_of_other_processes(candidates: Candidates, tmp_path: Path, monk
 
 def test_packs_that_can_not_be_joined(candidates: Candidates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody's candidate fails for it."""
-    monkeypatch.setattr("orchestrator.git._TIDIED_AT", 1)
+    monkeypatch.setattr("orchestrator.git.repository._TIDIED_AT", 1)
 
     def full(_: Path) -> bool:
         raise OSError(errno.ENOSPC, "No space left on device")
