@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from orchestrator.git.packs import sync_folder, write_file
+from orchestrator.files import sync, write_new
 
 _HEADS = "refs/heads"
 _PACKED = "packed-refs"
@@ -27,10 +27,10 @@ def write_branches(repository: Path, commits: Mapping[str, str]) -> None:
         lock = _lock_of(heads / name)
         # Who was killed just here left it behind. There is one writer, so nobody can be holding it.
         lock.unlink(missing_ok=True)
-        write_file(lock, f"{commit}\n".encode(), 0o644)
+        write_new(lock, f"{commit}\n".encode(), 0o644)
     for name in commits:
         _lock_of(heads / name).rename(heads / name)
-    sync_folder(heads)
+    sync(heads)
 
 
 def pack_branches(repository: Path, least: int) -> None:
@@ -55,9 +55,9 @@ def pack_branches(repository: Path, least: int) -> None:
     beside = packed.with_name(f"{_PACKED}.new")
     try:
         beside.unlink(missing_ok=True)
-        write_file(beside, _joined(packed.read_bytes() if packed.exists() else b"", loose.items()), 0o644)
+        write_new(beside, _joined(packed.read_bytes() if packed.exists() else b"", loose.items()), 0o644)
         beside.rename(packed)
-        sync_folder(repository)
+        sync(repository)
     finally:
         beside.unlink(missing_ok=True)
         lock.unlink()

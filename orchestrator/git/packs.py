@@ -5,13 +5,14 @@ Objects are whole here, never deltas of one another, so that packs are joined by
 """
 
 import hashlib
-import os
 import secrets
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
+
+from orchestrator.files import sync, write_new
 
 COMMIT, TREE, BLOB, _TAG = 1, 2, 3, 4
 _NAMES = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
@@ -58,7 +59,7 @@ def write_packs(folder: Path, entries: Entries) -> list[Path]:
     if part:
         made.append(_write_pack(folder, part))
     # Also where nothing is new: who wrote it may have been killed before this.
-    sync_folder(folder)
+    sync(folder)
     return made
 
 
@@ -83,26 +84,6 @@ def join_packs(folder: Path) -> bool:
     return True
 
 
-def write_file(path: Path, data: bytes, mode: int = 0o444) -> None:
-    """A new file whose bytes are on disk for good; its name is when its folder is, too."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(handle, left) :]
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _write_pack(folder: Path, entries: Entries) -> Path:
     oids = sorted(entries)
     parts = [_PACK_HEAD.pack(b"PACK", 2, len(oids)), *(entries[oid] for oid in oids)]
@@ -116,7 +97,7 @@ def _write_pack(folder: Path, entries: Entries) -> Path:
     beside = {folder / f"tmp_pack_{token}": pack + seal.digest(), folder / f"tmp_idx_{token}": index}
     try:
         for place, data in beside.items():
-            write_file(place, data)
+            write_new(place, data, 0o444)
         for place, final in zip(beside, (path, path.with_suffix(".idx")), strict=True):  # who has an index has a pack
             place.rename(final)
     finally:

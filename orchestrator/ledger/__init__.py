@@ -24,7 +24,6 @@ from orchestrator.ledger.errors import (
 )
 from orchestrator.ledger.export import read_head, to_csv, to_jsonl, verify_jsonl, write_head
 from orchestrator.ledger.lock import CampaignLock, Holder, held_by
-from orchestrator.ledger.plain import open_plain
 from orchestrator.ledger.store import Ledger, Request, Snapshot, Where
 
 __all__ = [
@@ -62,7 +61,6 @@ __all__ = [
     "canonical",
     "check",
     "held_by",
-    "open_plain",
     "read_head",
     "seal",
     "to_csv",

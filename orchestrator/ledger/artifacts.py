@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.files import open_plain, sync
 from orchestrator.ledger.chain import canonical
 from orchestrator.ledger.errors import Corrupt, LedgerError, Missing, translating_os_errors
-from orchestrator.ledger.plain import open_plain
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FORMAT = "blastdoor files 1"
@@ -201,12 +201,12 @@ class Artifacts:
     def _flush(self, paths: Collection[Path]) -> None:
         with translating_os_errors(self._folder):
             for path in paths:
-                _fsync(path)
+                sync(path)
             folders = {path.parent for path in paths}
             for folder in folders:
-                _fsync(folder)
+                sync(folder)
             if not folders <= self._settled:
-                _fsync(self._folder)
+                sync(self._folder)
                 self._settled |= folders
 
     def _path(self, digest: str) -> Path:
@@ -319,11 +319,3 @@ def _members(data: bytes) -> dict[str, str] | None:
 def _sizes(data: bytes) -> Iterator[int]:
     if _members(data) is not None:
         yield from (size for _, size in json.loads(data)["files"].values())
-
-
-def _fsync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from orchestrator.files import open_plain
 from orchestrator.ledger.errors import Held, LedgerError, translating_os_errors
-from orchestrator.ledger.plain import open_plain
 
 # The file may be removed and made again by hand between opening and locking it.
 _TRIES = 3

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from orchestrator.files import sync
 from orchestrator.ledger.chain import GENESIS, START, Head
 from orchestrator.ledger.database import Columns, Connection, Standing
 from orchestrator.ledger.errors import (
@@ -227,11 +228,7 @@ def make_file(path: Path) -> None:
         if not path.parent.is_dir():
             raise Missing(f"there is no folder {path.parent}; make it first")
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(path.parent)
 
 
 @contextmanager

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from orchestrator.ledger import Address, CampaignLock, Ledger, LedgerError, Missing, NotALedger, Where, open_plain
+from orchestrator.files import open_plain, sync
+from orchestrator.ledger import Address, CampaignLock, Ledger, LedgerError, Missing, NotALedger, Where
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 
@@ -206,11 +207,7 @@ def write_durably(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.rename(path)
-        directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync(path.parent)
     except OSError as error:
         raise LedgerError(f"{path}: {error.strerror}; check rights and free space") from error
     finally:

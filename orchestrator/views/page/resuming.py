@@ -15,7 +15,8 @@ from pathlib import Path
 
 import click
 
-from orchestrator.ledger import LedgerError, open_plain
+from orchestrator.files import open_plain
+from orchestrator.ledger import LedgerError
 from orchestrator.run_options import OPTIONS
 from orchestrator.settings import Settings
 from orchestrator.text import printable_lines, short

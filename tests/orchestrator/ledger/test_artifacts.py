@@ -381,7 +381,7 @@ def test_keep_waits_for_its_own_bytes_alone(folder: Path, monkeypatch: pytest.Mo
             waits.set()
             assert go.wait(60)
 
-    monkeypatch.setattr("orchestrator.ledger.artifacts._fsync", fsync)
+    monkeypatch.setattr("orchestrator.ledger.artifacts.sync", fsync)
     thread = threading.Thread(target=store.keep_files, args=({"many": b"many"},))
     thread.start()
     assert waits.wait(60)

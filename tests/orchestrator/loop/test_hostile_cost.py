@@ -15,6 +15,7 @@ from orchestrator.change.effort import STEPS
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
+from orchestrator.files import sync
 from orchestrator.ledger import artifacts
 from orchestrator.loop import attempt
 from orchestrator.proposers import Brief
@@ -170,18 +171,17 @@ async def test_t82_stopped_while_a_thread_compares(wide: Path) -> None:
 async def test_t82_many_outputs_are_stored_off_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop waits for no disk on behalf of a candidate that leaves a thousand files."""
     on_loop: list[Path] = []
-    fsync = artifacts._fsync
 
     def seen(path: Path) -> None:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            fsync(path)
+            sync(path)
         else:
             on_loop.append(path)
 
     async with scripted(write_task(tmp_path / "task"), None, {"value": 3, "files": 1_000}) as session, ticking() as it:
-        monkeypatch.setattr(artifacts, "_fsync", seen)
+        monkeypatch.setattr(artifacts, "sync", seen)
         await session.run(120)
         trial = session.bench.state.trials["1.1-1"]
         assert trial.outputs
