@@ -154,7 +154,7 @@ class Campaign:
         try:
             while not work.done():
                 await self._first_of(work)
-                if reason := self._asked_to_stop or self._deadline.reason(self._scheduler.progress()):
+                if reason := self._reason_to_end():
                     return reason
             work.result()
         finally:
@@ -171,15 +171,13 @@ class Campaign:
         breaker = self._bench.breaker
         while True:
             self._bench.book.check()
-            self._take_stock()
             asked = await self._bench.book.requests()
             # What ended while they were read: an answer, or a free place, must not be about something that is over; and
             # what was asked when it ended goes before what follows it.
             while self._finish_what_ended():
                 asked = await self._bench.book.requests()
             self._inbox.answer(asked)
-            reason = self._asked_to_stop or self._deadline.reason(self._scheduler.progress())
-            if reason := reason or self._bound.reached(self._bench.state.campaign):
+            if reason := self._reason_to_end() or self._bound.reached(self._bench.state.campaign):
                 return reason
             breaker.look(at_work=bool(self._running))
             self._lose_patience()
@@ -212,6 +210,11 @@ class Campaign:
             self._before_trying = set(self._running)
             return room
         return min(room, 1 - len(self._running.keys() - self._before_trying))
+
+    def _reason_to_end(self) -> str | None:
+        """By what a person said, or by the clock, on which time that we slept through does not stand."""
+        self._take_stock()
+        return self._asked_to_stop or self._deadline.reason(self._scheduler.progress())
 
     def _take_stock(self) -> None:
         """After a standstill. What died meanwhile is found by its attempt; the time counts for nobody."""

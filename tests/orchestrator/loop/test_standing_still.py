@@ -13,6 +13,7 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
+from orchestrator.ledger import Request
 from orchestrator.proposers import Brief, Stalled, Unanswered
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script
@@ -127,6 +128,25 @@ async def test_t88_slept_time_is_not_on_the_clock_of_the_campaign(folder: Path) 
         (slept,) = session.of(e.StoodStill)
         assert 29_999 < slept.seconds < 30_100
         assert session.bench.state.campaign.elapsed_s < 60
+        assert session.charged == 4
+
+
+async def test_t88_a_sleep_while_requests_are_read_is_not_on_the_clock_either(folder: Path) -> None:
+    """Whenever it comes, stock is taken before anybody looks whether the time is over."""
+    points = [{"value": number} for number in range(1, 5)]
+    async with scripted(folder, None, *points, wall=60.0, width=1) as session:
+        book, reads = session.bench.book, session.bench.book.requests
+
+        async def close_lid() -> list[Request]:
+            asked = await reads()
+            if session.charged == 2 and not session.of(e.StoodStill):
+                sleeps(session, 30_000)
+                session.clock.skip(30_000)
+            return asked
+
+        book.requests = close_lid  # type: ignore[method-assign]
+        await session.run()
+        assert len(session.of(e.StoodStill)) == 1
         assert session.charged == 4
 
 
