@@ -26,7 +26,7 @@ _FROM_OUTSIDE = (Denied, NotDelivered, Silent, TakenAway)
 
 
 class Pulse:
-    """`ask` raises a SandboxError without an answer, `anew` forgets what it keeps from one question to the next.
+    """`ask` raises a SandboxError without an answer, `reset` drops what it keeps from one question to the next.
 
     All times are of `time.monotonic`. Time in which we ourselves stood still counts as silence: nobody was heard in it.
     """
@@ -37,10 +37,10 @@ class Pulse:
         patience_s: float,
         every_s: float = EVERY_S,
         within_s: float = WITHIN_S,
-        anew: Callable[[], None] = lambda: None,
+        reset: Callable[[], None] = lambda: None,
     ) -> None:
         self._ask = ask
-        self._anew = anew
+        self._reset = reset
         self._every_s = every_s
         self._within_s = within_s
         self.patience_s = patience_s
@@ -102,7 +102,7 @@ class Pulse:
     def _begin(self) -> None:
         """A line may have broken while nobody watched, and that is no silence; from here on every end of it is."""
         if not self._askers:
-            self._anew()
+            self._reset()
         self._heard, self._is_silent = time.monotonic(), False
 
     async def _beat(self) -> None:

@@ -17,7 +17,7 @@ from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Phase, Role
 
-# Raised with what is told apart, or is plain: a census of another form is taken anew.
+# Raised with what is told apart, or is plain: a census of another form is taken again.
 _FORM = 1
 # More than are ever shown: one that a person has queued again is no longer among them.
 _LAST = 10

@@ -152,7 +152,7 @@ class State:
         return [name for name, notable in self._records["notable"].items() if notable.role is role]
 
     def _census(self) -> Census:
-        """Taken anew where none was kept in this session, which costs a look at every node."""
+        """Taken again where none was kept in this session, which costs a look at every node."""
         epoch = self.campaign.epoch if self.opened else 0
         known: Census | None = self._records["census"].get("census")
         if known is not None and known.holds_for(epoch):

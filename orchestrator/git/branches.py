@@ -34,8 +34,8 @@ def write_branches(repository: Path, commits: Mapping[str, str]) -> None:
 
 
 def pack_branches(repository: Path, least: int) -> None:
-    """Move branches into the one file for them, where at least so many have files of their own. Whoever looks for one
-    finds it in either place, or in both with the same commit. Raises OSError.
+    """Move branches into the one file for them, where at least so many have files of their own. A reader
+    finds one in either place, or in both with the same commit. Raises OSError.
     """
     heads = repository / _HEADS
     with os.scandir(heads) as entries:

@@ -83,17 +83,17 @@ class Kept(Provider):
     async def ask(self) -> None:
         await super().ask()
         if self.is_broken:
-            self.anew()
+            self.reset()
             raise Unavailable("it hung up")
 
-    def anew(self) -> None:
+    def reset(self) -> None:
         self.is_broken = False
 
 
 @pytest.mark.parametrize("watched", [True, False])
 async def test_a_line_that_broke_while_nobody_watched_is_no_silence(watched: bool) -> None:
     line, since = Kept(), time.monotonic()
-    pulse = Pulse(line.ask, 60.0, every_s=0.01, anew=line.anew)
+    pulse = Pulse(line.ask, 60.0, every_s=0.01, reset=line.reset)
     line.is_broken = True
     with pulse.watched() if watched else contextlib.nullcontext():
         assert await pulse.silence_until_it_answers(since) == 0
@@ -102,7 +102,7 @@ async def test_a_line_that_broke_while_nobody_watched_is_no_silence(watched: boo
 async def test_T86_a_line_that_breaks_under_the_first_question_is_silence() -> None:
     """The streams of the chamber that has just begun went the same way."""
     line, since = Kept(), time.monotonic()
-    pulse = Pulse(line.ask, 60.0, every_s=0.01, anew=line.anew)
+    pulse = Pulse(line.ask, 60.0, every_s=0.01, reset=line.reset)
     with pulse.watched():
         line.is_broken = True
         await asked_more(line)

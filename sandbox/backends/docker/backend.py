@@ -67,7 +67,7 @@ class DockerBackend:
         self._posture = self._posture_inside = posture
         self.lease = lease
         self._line = Line(config.host)
-        self._pulse = Pulse(self._line.ask, config.deadlines.silence, anew=self._line.close)
+        self._pulse = Pulse(self._line.ask, config.deadlines.silence, reset=self._line.close)
         self._warm: WarmPool[LiveChamber] = WarmPool(config.warm, head_start_s=HEAD_START_S)
         self._inputs = InputStore(config.inputs_folder)
         self._open: set[LiveChamber] = set()

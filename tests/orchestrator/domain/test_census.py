@@ -44,7 +44,7 @@ def told(counted: Counted) -> tuple[object, ...]:
     return counted.plain, [node.id for node in counted.notable], tuple(counted.last)
 
 
-def anew(state: State) -> tuple[object, ...]:
+def taken_again(state: State) -> tuple[object, ...]:
     census, notable = take_census(state.nodes.values())
     return told(Counted.of(census, notable))
 
@@ -118,8 +118,8 @@ def test_kept_up(seed: int) -> None:
             case _:
                 ending = draw.choice(list(Ending))
                 fold(state, e.AttemptEnded(node=name, ending=ending, kept=draw.random() < 0.2, order=order), AT)
-    assert told(state.counted()) == anew(state)
-    assert told(State.from_rows(rows_of(state), at_once=False).counted()) == anew(state)
+    assert told(state.counted()) == taken_again(state)
+    assert told(State.from_rows(rows_of(state), at_once=False).counted()) == taken_again(state)
 
 
 def test_one_that_is_queued_again() -> None:
@@ -137,7 +137,7 @@ def test_one_that_is_queued_again() -> None:
 
 
 def test_a_session_that_kept_none() -> None:
-    """What a session of an older version left behind is not believed: it is taken anew, and what is wrong goes."""
+    """What a session of an older version left behind is not believed: it is taken again, and what is wrong goes."""
     state = campaign(epoch=4)
     state.new("node", "1.1", ended())
     rows = rows_of(state) | {("census", "census"): Census(epoch=3, plain={"1/search/failed/": 9}).model_dump_json()}
@@ -149,7 +149,7 @@ def test_a_session_that_kept_none() -> None:
     assert State.rows_to_glance({**short, ("census", "census"): json.dumps(later)}) is None
     read = State.from_rows(rows, at_once=False)
     assert read.touched == set()
-    assert told(read.counted()) == anew(state)
+    assert told(read.counted()) == taken_again(state)
     assert read.touched == {("census", "census"), ("notable", "1.9")}
     assert read.row(("notable", "1.9")) is None
     assert State.rows_to_glance(rows_of(read)) == {"node": []}

@@ -547,7 +547,7 @@ def test_readers_of_other_processes(candidates: Candidates, tmp_path: Path, monk
 
         def read(node: str) -> str:
             print(node, file=reader.stdin, flush=True)
-            return reader.stdout.readline().strip()  # type: ignore[union-attr]
+            return reader.stdout.readline().strip()  # type: ignore[union-attr]  # it is a pipe
 
         assert read("1") == "root"
         gone: set[str] = set()

@@ -144,7 +144,7 @@ async def test_t88_a_sleep_while_requests_are_read_is_not_on_the_clock_either(fo
                 session.clock.skip(30_000)
             return asked
 
-        book.requests = close_lid  # type: ignore[method-assign]
+        book.requests = close_lid  # type: ignore[method-assign]  # a sleep in the middle of it
         await session.run()
         assert len(session.of(e.StoodStill)) == 1
         assert session.charged == 4
