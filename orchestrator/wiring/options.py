@@ -12,6 +12,8 @@ from orchestrator.task import Task, TaskError
 from orchestrator.wiring.choice import OF_A_SITE, SiteChoice, cascade, choice_of, kept_at, settle
 
 ARMED = "hybrid"  # the proposer that has arms
+_PLACES = ("flag", "campaign", "task", "user", "default")
+_IN_SHAPE = ("width", "depth")  # what is said of them has a line of its own, with the reason
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 # Options of the whole run that mean something where nobody sets them: a run that was begun without one stays so.
 _UNSET = tuple(name for name in options_of(Scope.RUN) if OPTIONS[name].unset)
@@ -31,6 +33,14 @@ class Options:
         """The value as people write it; nothing where none is set."""
         value = self.values[name]
         return "" if value is None else OPTIONS[name].kind.shown(value)
+
+    def inherited(self) -> list[str]:
+        """One line for each place that a value was inherited from, what was said closest first."""
+        lines: dict[str, list[str]] = {place: [] for place in _PLACES}
+        for name, source in self.sources.items():
+            if self.shown(name) and name not in _IN_SHAPE:
+                lines[source].append(f"{name} {self.shown(name)}")
+        return [f"{place}: {', '.join(said)}" for place, said in lines.items() if said]
 
     @property
     def arms(self) -> tuple[str, ...]:

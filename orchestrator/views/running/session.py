@@ -137,17 +137,14 @@ def _notes_on_baseline(bench: Workbench) -> str:
 
 def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
     """What was chosen, whom each role asks, and where each value was inherited from."""
-    said = [
-        f"{name} {opened.options.shown(name)} ({source})"
-        for name, source in opened.options.sources.items()
-        if opened.options.shown(name) and name not in ("width", "depth")
-    ]
     models = opened.bench.models
     doubts = floor_warnings(models.folder, models.config, replay_command(wanted.task, models.config)) if models else []
     for warning in (*opened.bench.task.warnings, *opened.notes, *doubts):
         click.echo(f"warning: {printable(warning)}", err=True)
     run = opened.bench.state.run
-    click.echo(f"{opened.bench.task.name}, run {run.number}: {', '.join(said)}", err=True)
+    click.echo(f"{opened.bench.task.name}, run {run.number}", err=True)
+    for line in opened.options.inherited():
+        click.echo(f"  {line}", err=True)
     for line in models_lines(opened.bench.task, opened.options, wanted.settings):
         click.echo(printable(line), err=True)
     if models and models.floor_why:

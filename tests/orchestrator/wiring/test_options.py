@@ -34,6 +34,15 @@ def test_order_of_places(task: Task) -> None:
     ]
 
 
+def test_said_place_by_place(task: Task) -> None:
+    """What was typed is said first, what nobody chose last; width and depth are said with their reason elsewhere."""
+    lines = resolve(Flags(seed=3, width=2), task, Settings(backend="docker")).inherited()
+    assert lines[0] == "flag: seed 3"
+    assert [line.split(":")[0] for line in lines] == ["flag", "task", "user", "default"]
+    assert "attempts 40" in lines[1]
+    assert lines[2] == "user: backend docker"
+
+
 def test_what_a_flag_said_stays_with_the_campaign(task: Task) -> None:
     """A resume without flags goes on with what the run was started with."""
     started = resolve(Flags(attempts=3, width=2), task, Settings())
