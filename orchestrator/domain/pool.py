@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.headline import headline
 from orchestrator.domain.metric import Goal, Ranking, Rule
 from orchestrator.domain.node import order_of, run_of
-from orchestrator.domain.records import Node, Phase, Run
+from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Stage, Verdict
 
@@ -38,10 +39,10 @@ class Chosen:
 
 def eligible(state: State, run: Run, ranking: Ranking) -> list[Node]:
     """The nodes of a run that a pool can be made of, the best first: solutions of its present cohort that nothing was
-    found against. Of those that left the same, the best.
+    found against. Of those that left the same, the best. What minimising left of a node is that node once more.
     """
     nodes = [node for node in state.nodes.values() if run_of(node.id) == run.number and _is_sound(node, run)]
-    nodes.sort(key=lambda node: (_place(verdict_in(node, run), ranking), [-part for part in order_of(node.id)]))
+    nodes.sort(key=lambda node: (_place(state, node, run, ranking), [-part for part in order_of(node.id)]))
     found: dict[str, Node] = {}
     for node in reversed(nodes):
         found.setdefault(outputs_of(state, node) or node.id, node)
@@ -139,16 +140,18 @@ def _is_scored(node: Node) -> bool:
 
 
 def _is_sound(node: Node, run: Run) -> bool:
-    if not _is_scored(node) or run.cohort not in node.verdicts or node.commit is None:
+    if not _is_scored(node) or run.cohort not in node.verdicts or node.commit is None or node.role is Role.MINIMISED:
         return False
     suspect = any(verdict.suspect for verdict in (node.verdict, verdict_in(node, run)) if verdict)
     refused = not node.kept and node.stage in _REFUSED_BY
     return not (suspect or refused or node.finding in ("flag", "hold"))
 
 
-def _place(verdict: Verdict, ranking: Ranking) -> tuple[float, ...]:
-    merits = ranking.merits(verdict.metrics)
-    return merits if ranking.rule is Rule.PARETO else ranking.standing(verdict.metrics)
+def _place(state: State, node: Node, run: Run, ranking: Ranking) -> tuple[float, ...]:
+    """By what it is shown with: where scores are noisy, a first run may have been lucky."""
+    found = headline(state, node, run.cohort)
+    metrics = found.metrics if found else verdict_in(node, run).metrics
+    return ranking.merits(metrics) if ranking.rule is Rule.PARETO else ranking.standing(metrics)
 
 
 def _merit(verdict: Verdict, task: str) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orchestrator.domain.metric import Metric, Ranking
-from orchestrator.domain.minimal import smaller_of
+from orchestrator.domain.minimal import minimal_of, smaller_of
 from orchestrator.domain.node import parse_node, run_of
 from orchestrator.domain.records import Node, Role, Run
 from orchestrator.domain.state import State
@@ -110,6 +110,11 @@ def offered_node(state: State, text: str, task: Path, *, minimal: bool) -> Node:
     if minimal and smaller is None:
         if node.role is Role.MINIMISED:
             return node
+        if node.parent is None:
+            raise click.UsageError(f"{node.id} is the baseline: it has no change to make smaller")
+        if minimal_of(state, node):
+            advice = typed(task, "show", node.id)
+            raise click.UsageError(f"minimising offers nothing smaller than {node.id}; {advice} says why")
         advice = typed(task, "minimise", node.id)
         raise click.UsageError(f"nothing smaller than {node.id} is on record; {advice} looks for it")
     if minimal and smaller:

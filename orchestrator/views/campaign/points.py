@@ -8,7 +8,7 @@ from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
-from orchestrator.domain.records import Node, Run
+from orchestrator.domain.records import Node, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.views.campaign.looks import KEPT, look_of
 from orchestrator.views.render.model import Point, Series, Step
@@ -48,7 +48,7 @@ def _headline(state: State, node: AnyNode) -> Headline | None:
 def stair_of(state: State, points: Sequence[Point], metric: Metric) -> list[Step]:
     """The running best of what was kept. Where a cohort is met for the first time, it starts from those of the nodes
     before it that were run again there, for no score of another cohort may be compared with it. Points may be left out
-    that are neither kept nor the first of their cohort.
+    that are neither kept nor the first of their cohort. What minimising left is never the champion, however it scored.
     """
     steps: list[Step] = []
     cohorts: set[str | None] = {None}
@@ -61,6 +61,8 @@ def stair_of(state: State, points: Sequence[Point], metric: Metric) -> list[Step
             steps += [best] if best else []
         better = best is None or (point.score is not None and metric.merit(point.score) > metric.merit(best.score))
         if point.look is KEPT and point.score is not None and point.cohort == cohort and better:
+            if state.nodes[point.node].role is Role.MINIMISED:
+                continue
             best = Step(point.order, point.score, point.node, fresh=best is None)
             steps.append(best)
     return steps
@@ -70,7 +72,8 @@ def _carried(state: State, earlier: Sequence[Point], first: Point, metric: Metri
     """What the cohort of `first` has of nodes that were opened before it."""
     best: Step | None = None
     for point in earlier:
-        found = headline(state, state.nodes[point.node], first.cohort) if point.look is KEPT else None
+        node = state.nodes[point.node] if point.look is KEPT else None
+        found = headline(state, node, first.cohort) if node and node.role is not Role.MINIMISED else None
         value = found.metrics.get(metric.name) if found and found.cohort == first.cohort else None
         if value is not None and (best is None or metric.merit(value) > metric.merit(best.score)):
             best = Step(first.order, value, point.node, fresh=True)

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import MemberOutputs
+from orchestrator.domain.records import MemberOutputs, Role
 from orchestrator.domain.verdict import Mode
 from orchestrator.ledger import Fenced, Ledger
 from orchestrator.loop.pool import _left_before, deliver, refuse_too_few
@@ -23,8 +23,9 @@ from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.resuming import CannotOpen
 from orchestrator.wiring.site import Site
 from sandbox import Input, Job, Refused, Unavailable
+from tests.orchestrator.loop.noise import noisy, scripted_scores
 from tests.orchestrator.loop.script import HELD, Script, failing
-from tests.orchestrator.loop.scripted import HELDOUT, Point, Scripted, make_site, scripted, write_task
+from tests.orchestrator.loop.scripted import HELDOUT, Point, Scripted, make_site, scripted, write_task, written
 
 POINTS: list[Point] = [{"value": value} for value in (3, 1, 7, 5)]
 COMBINE = """
@@ -158,6 +159,36 @@ async def test_member_that_fails_elsewhere(tmp_path: Path) -> None:
         await stage.run()
         # 1.3 was refused on the held-out split already, where it failed.
         assert [member.node for member in stage.bench.state.run.pool] == ["1.4", "1.1", "1.2"]
+
+
+async def test_what_minimising_left_is_no_member(tmp_path: Path) -> None:
+    """It is a member's own solution once more, whatever it leaves: the pool has the champion itself, which is what
+    combinations are compared with.
+    """
+    folder = write_both(tmp_path / "task")
+    acts = [written({"value": 7, "idle": 4}), written({"value": 3}), written({"value": 5})]
+    async with scripted(folder, None, *acts, attempts=3, minimise=True) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1.1"].kept
+        assert session.bench.state.nodes["1.1.1"].role is Role.MINIMISED
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+        assert [member.node for member in stage.bench.state.run.pool] == ["1.1", "1.3", "1.2"]
+
+
+async def test_merit_where_scores_are_noisy(tmp_path: Path) -> None:
+    """By the repeats, as everywhere: a node whose first run alone was lucky does not come first."""
+    folder, script = write_both(tmp_path / "task", noisy(repeats=12, champion=2)), Script()
+    async with scripted(folder, script, {"value": 3}, {"value": 7}, {"value": 4}, attempts=3) as session:
+        script.noise = scripted_scores(session.bench.state, {"1.3": (8.0, 0.0)})
+        await session.run()
+        state = session.bench.state
+        assert state.nodes["1.3"].verdict
+        assert state.nodes["1.3"].verdict.metrics["score"] > 7
+        assert not state.nodes["1.3"].kept
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE, attempts=1) as stage:
+        await stage.run()
+        assert [member.node for member in stage.bench.state.run.pool] == ["1.2", "1.3", "1.1"]
 
 
 async def test_another_stage_over_the_same_base(tmp_path: Path) -> None:

@@ -233,7 +233,9 @@ def _times(log: float) -> str:
 
 
 def _attempts(median: float | None) -> str:
-    return "longer than it had" if median is None else f"{median:g} attempts at the median"
+    if median is None:
+        return "longer than it had"
+    return f"{median:g} {'attempt' if median == 1 else 'attempts'} at the median"
 
 
 def _got_there(counts: Sequence[int | None]) -> str:

@@ -83,6 +83,19 @@ def test_the_stair_rises_with_what_is_kept(story: Story) -> None:
     assert "best 3 at 1.2.1" in drawn(story)
 
 
+def test_the_stair_is_the_champions(story: Story) -> None:
+    """What minimising left of the champion may score a little better, and is not the best: `best` is the champion."""
+    story.attempt("1", 2.0, kept=True)
+    story.attempt("1.1", 2.1, kept=True, role=Role.MINIMISED)
+    assert "best 2 at 1.1" in drawn(story)
+    story.tell(e.CohortOpened(run=1, cohort="new", why="another machine"))
+    for node, score in (("1.1", 1.4), ("1.1.1", 1.5)):
+        story.score(node, {"score": score}, "new", purpose=Purpose.RERUN)
+    story.tell(e.ChampionChanged(run=1, node="1.1", cohort="new", over=None))
+    story.attempt("1", 1.3, cohort="new")
+    assert "best 1.4 at 1.1" in drawn(story)
+
+
 def test_lower_is_better_falls(story: Story) -> None:
     """The axis stays as it is; the stair goes down."""
     story.attempt("1", 0.5, kept=True)

@@ -125,9 +125,22 @@ def test_a_hole_is_told_before_trials_are_paid_for(searched: Path, monkeypatch: 
     [
         (("minimise", "1"), "1 is the baseline: it has no change to take apart"),
         (("minimise", "1.9"), "there is no node 1.9"),
-        (("apply", "1", "--minimal"), "nothing smaller than 1 is on record"),
+        (("apply", "1", "--minimal"), "1 is the baseline: it has no change to make smaller"),
     ],
 )
 async def test_refused(folder: Path, words: tuple[str, ...], told: str) -> None:
     """One line says what is wrong."""
     assert told in asked(folder, *words, code=2)
+
+
+async def test_nothing_smaller(searched: Path) -> None:
+    """Before minimising the line says to try it; after one that left nothing out, it does not send in circles."""
+    assert "blastdoor minimise 1.1" in asked(searched, "apply", "best", "--minimal", code=2)
+    async with scripted(searched, None, WINNER, {"value": 8}, how=How.RESUME, attempts=2) as session:
+        await session.run()
+    async with scripted(searched, None, WINNER, how=How.RESUME) as session:
+        session.campaign.minimise("1.2")
+        await session.run()
+        assert session.bench.state.nodes["1.2.1"].minimal
+    told = asked(searched, "apply", "1.2", "--minimal", code=2)
+    assert "minimising offers nothing smaller than 1.2; blastdoor show 1.2" in told
