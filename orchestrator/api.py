@@ -9,6 +9,7 @@ print(finished.reason, finished.champion.id, finished.best.metrics, finished.bas
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +28,7 @@ from orchestrator.wiring.combining import combines_next
 from orchestrator.wiring.notifying import notifying, targets_of
 from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.reading import Reading, read_campaign
-from orchestrator.wiring.resuming import CannotOpen, site_of_campaign
+from orchestrator.wiring.resuming import CannotOpen, NoRoom, site_of_campaign
 from orchestrator.wiring.sites import open_site
 
 __all__ = ["Finished", "Flags", "Headline", "How", "Reading", "Settings", "read_campaign", "search"]
@@ -84,7 +85,8 @@ async def search(
     finished = await _session(Path(task), how, said, settings, observer, instance)
     may_combine = said.combine or how is How.RESUME
     if may_combine and not finished.gave_up and combines_next(Path(task), settings):
-        finished = await _session(Path(task), How.COMBINE, said.of_a_stage(), settings, observer, None)
+        with suppress(NoRoom):  # then the caps ended all of it, as `finished` says
+            finished = await _session(Path(task), How.COMBINE, said.of_a_stage(), settings, observer, None)
     return finished
 
 

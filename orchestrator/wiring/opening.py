@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.awake import Awake
-from orchestrator.budget import Account
+from orchestrator.budget import Account, Shortage, limits_of
+from orchestrator.budget.stops import Progress
 from orchestrator.change import Tree
 from orchestrator.domain.records import Role, Run
 from orchestrator.domain.state import State, no_collection
@@ -43,13 +44,25 @@ from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import forget_ledger, has_records, take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models
 from orchestrator.wiring.options import Options, resolve
+from orchestrator.wiring.parts import make_deadline
 from orchestrator.wiring.playbooks import task_pages, with_playbooks
 from orchestrator.wiring.plugins import changed_since, faults, lent, name_of, refuse_missing
 from orchestrator.wiring.proposers import make_ranking, make_searcher
 from orchestrator.wiring.reading import campaign_folder, remember_task, task_folder_of
-from orchestrator.wiring.resuming import CannotOpen, check_unchanged, kept_of, overruled, refuse_another, task_of
+from orchestrator.wiring.resuming import (
+    CannotOpen,
+    NoRoom,
+    check_unchanged,
+    kept_of,
+    overruled,
+    refuse_another,
+    task_of,
+)
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
+
+# The baseline of a combination stage, and a combination that is to be kept.
+_QUERIES_OF_A_STAGE = 2
 
 
 @dataclass(frozen=True)
@@ -139,6 +152,8 @@ async def open_campaign(
             )
             if how is not How.RESUME:
                 check_cap(_least(bench, options), options, site.name)
+            if how is How.COMBINE:
+                _refuse_no_room(bench, options)
             probes = side_by_side(options["width"], task.search.saturates, ceiling, timed=_is_timed(task))
             bench = replace(bench, aim=aim, probes=probes)
             if models:
@@ -179,6 +194,23 @@ def _least(bench: Workbench, options: Options) -> int:
         return baseline
     guards = [guard_record(spec) for spec in bench.task.guards]
     return max(baseline, least_of_attempt(bench, guards)[Account.USD])
+
+
+def _refuse_no_room(bench: Workbench, options: Options) -> None:
+    """A stage that can do nothing is not begun: it would end what is open in the base stage. Raises NoRoom."""
+    state, accounts, spec = bench.state, bench.book.accounts, bench.task.heldout
+    late = make_deadline(options).reason(Progress.of(accounts, elapsed_s=state.campaign.elapsed_s))
+    reason = f"{late}; raise the cap to go on" if late else ""
+    baseline = worst_of_attempt(bench, Role.BASELINE, [])
+    for account, cap in limits_of(usd=options["usd"], tokens=options["tokens"], seconds=options["seconds"]).items():
+        left = cap - accounts.used(account)
+        if not reason and left < baseline[account]:
+            reason = str(Shortage(account, baseline[account], left, could_fit_later=False))
+    if not reason and spec and spec.gate and state.campaign.asked + _QUERIES_OF_A_STAGE > spec.queries:
+        asked = f"the held-out split was asked {state.campaign.asked} of {spec.queries} times (heldout.queries)"
+        reason = f"{asked}, and a stage asks for its baseline and for what it keeps"
+    if reason:
+        raise NoRoom(f"combinations are not begun: {reason}")
 
 
 @contextmanager

@@ -41,6 +41,10 @@ class CannotOpen(Exception):
     """The campaign cannot be opened as it was asked; the message is one line for a person."""
 
 
+class NoRoom(CannotOpen):
+    """The caps of the campaign leave nothing for combinations."""
+
+
 def kept_of(state: State, how: How, base: Run | None, artifacts: Artifacts) -> dict[str, object]:
     if how is How.COMBINE and base:
         return stage_kept_by(base)

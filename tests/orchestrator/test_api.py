@@ -11,7 +11,7 @@ from orchestrator.api import How, read_campaign, search
 from orchestrator.wiring.resuming import CannotOpen
 from orchestrator.wiring.site import Site
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import Proposing, make_site, write_task
+from tests.orchestrator.loop.scripted import HELDOUT, Proposing, make_site, write_task
 from tests.orchestrator.loop.test_combining import BUDGET, COMBINE
 
 
@@ -50,6 +50,20 @@ async def test_by_name(folder: Path) -> None:
     assert finished.reason == "1 of 1 attempt is used"
     with pytest.raises(CannotOpen, match="run 1 was begun with the proposer grid, not random; go on with that one, or"):
         await search(folder, how=How.RESUME, proposer="random")
+
+
+async def test_combinations_without_room(folder: Path) -> None:
+    """Where the base stage used up what both share, its own end is returned, and its champion stays the best."""
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text() + HELDOUT.replace("step = 1", "step = 1\nqueries = 3") + COMBINE + BUDGET)
+    (folder / "combine").mkdir()
+    (folder / "combine" / "params.json").write_text('{"value": 2}\n')
+    finished = await search(folder, proposer="grid", attempts=3, combine=True, rate=1e6, width=1)
+    assert finished.reason.startswith("the held-out split was asked 3 times")
+    assert finished.champion
+    with read_campaign(folder) as campaign:
+        assert campaign.state.champion() == finished.champion
+        assert campaign.state.campaign.run == 1
 
 
 async def test_combinations_follow(folder: Path) -> None:

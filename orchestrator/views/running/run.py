@@ -11,12 +11,13 @@ from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json, task_argument
 from orchestrator.views.event_loop import run_in_loop
 from orchestrator.views.exits import Exit
-from orchestrator.views.flags import flags_of, notify_option, run_flags, site_options
+from orchestrator.views.flags import flags_of, notify_option, run_flags, say, site_options
 from orchestrator.views.running.plan import show_plan
 from orchestrator.views.running.session import INTERRUPTED, Wanted, work
 from orchestrator.views.running.summary import show_summary, summary_record
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.combining import combines_next
+from orchestrator.wiring.resuming import NoRoom
 
 
 @click.command("run")
@@ -63,7 +64,13 @@ def finish(wanted: Wanted, as_json: bool) -> int:
         if not as_json:
             show_summary(wanted.task, finished.reason)
         wanted = replace(wanted, how=How.COMBINE, flags=wanted.flags.of_a_stage(), start=None)
-        finished = run_in_loop(work(wanted))
+        try:
+            finished = run_in_loop(work(wanted))
+        except NoRoom as error:
+            say(str(error))
+            if as_json:
+                print_json(summary_record(wanted.task, finished.reason))
+            return Exit.OK
     if as_json:
         print_json(summary_record(wanted.task, finished.reason))
     else:

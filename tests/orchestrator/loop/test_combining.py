@@ -20,7 +20,7 @@ from orchestrator.run_options import Flags
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.opening import open_campaign
-from orchestrator.wiring.resuming import CannotOpen
+from orchestrator.wiring.resuming import CannotOpen, NoRoom
 from orchestrator.wiring.site import Site
 from sandbox import Input, Job, Refused, Unavailable
 from tests.orchestrator.loop.noise import noisy, scripted_scores
@@ -357,6 +357,34 @@ async def test_no_room_for_members(tmp_path: Path) -> None:
         await stage.run()
         assert len(stage.of(e.MemberEnded)) == 1
         assert stage.bench.state.nodes["2.1"].ending is Ending.SCORED
+
+
+@pytest.mark.parametrize(
+    ("queries", "caps", "told"),
+    [
+        (100, {"wall": "1ms"}, "0s of 0s have passed"),
+        (100, {"seconds": 1}, r"seconds: .* needed, .* left; raise the cap to go on"),
+        (5, {}, r"asked 4 of 5 times \(heldout.queries\), and a stage asks for its baseline and for what it keeps"),
+    ],
+)
+async def test_no_room_for_a_stage(tmp_path: Path, queries: int, caps: dict[str, Any], told: str) -> None:
+    """Where the caps that both stages share leave nothing, the stage is not begun: the base stage stays what is worked
+    on, with its champion and what is open in it.
+    """
+    heldout = HELDOUT.replace("step = 1", f"step = 1\nqueries = {queries}")
+    folder = write_both(tmp_path / "task", heldout)
+    points: list[Point] = [{"value": value, "held": value * 10} for value in (3, 1, 7, 9, 5)]
+    async with scripted(folder, None, *points) as session:
+        session.stop_at(e.AttemptOpened, 6)
+        await session.run()
+        (queued,) = session.bench.state.unfinished
+    with pytest.raises(NoRoom, match=f"combinations are not begun: .*{told}"):
+        async with scripted(folder, None, {"value": 9}, how=How.COMBINE, **caps):
+            pass
+    async with scripted(folder, None, *points, how=How.RESUME) as session:
+        state = session.bench.state
+        assert (state.campaign.run, list(state.unfinished)) == (1, [queued])
+        assert state.champion() == state.nodes["1.4"]
 
 
 async def test_provider_that_fails(tmp_path: Path) -> None:
