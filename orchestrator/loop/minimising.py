@@ -191,8 +191,9 @@ class Minimising:
             return bench.state.drafts(self._name)[draft - 1].guarded[name]
 
     def _reserve(self, what: str, amounts: Amounts) -> str:
-        book, hold = self._bench.book, f"{hold_of(self._node)}/{what}"
-        if shortage := book.accounts.shortage(amounts):
+        own = hold_of(self._node)
+        book, hold = self._bench.book, f"{own}/{what}"
+        if shortage := book.accounts.shortage(amounts, within=own):
             raise _UsedUp(str(shortage))
         book.record(e.Reserved(hold=hold, amounts=amounts.as_row()))
         return hold

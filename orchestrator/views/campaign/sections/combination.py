@@ -2,6 +2,7 @@
 
 from orchestrator.domain import figures
 from orchestrator.domain.headline import Headline, headline
+from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Node, Run
 from orchestrator.domain.state import State
 from orchestrator.views.campaign.sections.material import Material, NodeMaterial
@@ -13,7 +14,7 @@ def combination(it: Material) -> Section:
     run = it.run
     if run.combine is None:
         return Section("combination", "Combination", data={})
-    base = best_base(it.state, run)
+    base = best_base(it.state, run, it.ranking)
     data = {
         "base_run": run.combine.base,
         "best_base": base.id if base else None,
@@ -35,9 +36,19 @@ def _runs(run: Run) -> str:
     return f" ({count} {'run' if count == 1 else 'runs'} of members on other data took an attempt each)"
 
 
-def best_base(state: State, run: Run) -> Node | None:
-    """What a combination has to beat: the champion of the base stage."""
-    return state.champion(state.runs[str(run.combine.base)]) if run.combine else None
+def best_base(state: State, run: Run, ranking: Ranking) -> Node | None:
+    """What a combination has to beat: the champion of the base stage, or a member that is better. Such a one is of the
+    control, which has no champions; a single run of a noisy task says too little.
+    """
+    if run.combine is None:
+        return None
+    best = state.champion(state.runs[str(run.combine.base)])
+    found = headline(state, best, run.cohort) if best else None
+    for node in (state.nodes[member.node] for member in run.pool):
+        other = headline(state, node, run.cohort)
+        if found and other and not other.screened and other.cohort == found.cohort:
+            best, found = (node, other) if ranking.better(other.metrics, found.metrics) else (best, found)
+    return best
 
 
 def members(it: NodeMaterial) -> Section:
@@ -45,7 +56,7 @@ def members(it: NodeMaterial) -> Section:
     run = it.run
     if not run.pool:
         return Section("members", "members", data={})
-    base = best_base(it.state, run)
+    base = best_base(it.state, run, it.ranking)
     found = headline(it.state, base, run.cohort) if base else None
     names = ", ".join(member.node for member in run.pool)
     rows: dict[str, Words] = {"pool": f"{names} of run {run.combine.base if run.combine else ''}"}

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Combining, PoolMember
+from orchestrator.domain.records import Combining, PoolMember, Role
 from orchestrator.views.campaign.sections.combination import combination
 from orchestrator.views.campaign.waiting import how_it_goes_on
 from orchestrator.views.render.data import record
@@ -50,6 +50,19 @@ def test_beside_the_best_base(story: Story, value: float, verb: str) -> None:
     told = line(story)
     assert f"of 1.1, 1.2; 2.1 with score={value:g} {verb} the best base, 1.1 with score=2" in told
     assert record([combination(material(story))])["combination"]["beats_base"] is (verb == "beats")
+
+
+@pytest.mark.parametrize(("value", "verb"), [(5.0, "beats"), (4.0, "does not beat"), (3.0, "does not beat")])
+def test_beside_a_better_member(tmp_path: Path, value: float, verb: str) -> None:
+    """What the control found is never champion, and yet a member: a combination that only copies it beats no base."""
+    story = Story(tmp_path / "task").open()
+    story.baseline(1.0)
+    story.attempt("1", 2.0, kept=True)
+    story.attempt("1", 4.0, role=Role.CONTROL)
+    story.open(run=2, begun={"combine": Combining(base=1, pool=2, diversity=0.5)})
+    freeze(story)
+    story.baseline(value, run=2)
+    assert f"2 with score={value:g} {verb} the best base, 1.2 with score=4" in line(story)
 
 
 def test_another_cohort(story: Story) -> None:
