@@ -50,7 +50,7 @@ class _Told:
     def __init__(self, rows: Mapping[tuple[str, str], str], seed: int) -> None:
         self._rows = {key: json.loads(body) for key, body in rows.items()}
         nodes = [row for (kind, _), row in self._rows.items() if kind == "node"]
-        self._models = [row for row in nodes if row["parent"] and row["verdict"]]
+        self._models = [row for row in nodes if row.get("parent") and row.get("verdict")]
         self._run, self._campaign = self._rows["run", "1"], self._rows["campaign", "campaign"]
         self._now = datetime.fromisoformat(self._campaign["last_at"])
         self._parents: list[str] = [self._run["champions"][self._run["cohort"]]]
@@ -94,14 +94,14 @@ class _Told:
         trial = self._rows["trial", old["submitted"]] | {"id": f"{name}-1", "node": name, "verdict": node["verdict"]}
         draft = self._rows["draft", f"{old['id']}#{old['promoted']}"] | {"node": name, "params": node["params"]}
         told = {("node", name): node, ("trial", f"{name}-1"): trial, ("draft", f"{name}#{old['promoted']}"): draft}
-        self._new |= {key: json.dumps(row) for key, row in told.items()}
+        self._new |= {key: _body(row) for key, row in told.items()}
         ended = e.AttemptEnded(node=name, ending=Ending(node["ending"]), kept=node["kept"], why=node["why"])
         self._entries.append(Entry(ended.kind, canonical(ended.model_dump(mode="json"))))
 
     def append_to(self, ledger: Ledger) -> None:
         at = self._now.isoformat()
-        self._new["campaign", "campaign"] = json.dumps({**self._campaign, "last_at": at})
-        self._new["run", "1"] = json.dumps(self._run)
+        self._new["campaign", "campaign"] = _body({**self._campaign, "last_at": at})
+        self._new["run", "1"] = _body(self._run)
         ledger.append(self._entries, self._new, at)
         self._entries, self._new = [], {}
 
@@ -113,3 +113,8 @@ class _Told:
         self._new |= {("notable", node.id): Notable(role=node.role).model_dump_json() for node in notable}
         self._new["census", "census"] = census.model_dump_json()
         self.append_to(ledger)
+
+
+def _body(row: Row) -> str:
+    """As short as rows are written."""
+    return json.dumps(row, separators=(",", ":"))

@@ -10,7 +10,17 @@ from typing import Any
 from pydantic import BaseModel
 
 from orchestrator.domain.census import Census, Counted, Notable, sort_key, take_census
-from orchestrator.domain.lines import AnyDraft, AnyNode, AnyTrial, DraftLine, LateRecords, NodeLine, Rest, TrialLine
+from orchestrator.domain.lines import (
+    AnyDraft,
+    AnyNode,
+    AnyTrial,
+    DraftLine,
+    LateRecords,
+    Line,
+    NodeLine,
+    Rest,
+    TrialLine,
+)
 from orchestrator.domain.node import count_key, dropped_key, order_of, path_to, run_of
 from orchestrator.domain.records import (
     Campaign,
@@ -32,7 +42,7 @@ Key = tuple[str, str]
 _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
 _TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
 _TYPES |= {"census": Census, "notable": Notable}
-_LINES: dict[str, type[BaseModel]] = {"node": NodeLine, "draft": DraftLine, "trial": TrialLine}
+_LINES: dict[str, type[Line]] = {"node": NodeLine, "draft": DraftLine, "trial": TrialLine}
 # The kinds of which a campaign has few rows, however long it is.
 SHORT_KINDS = tuple(kind for kind in _TYPES if kind not in _LINES)
 
@@ -186,7 +196,7 @@ class State:
     def row(self, key: Key) -> str | None:
         """None for a record that was dropped."""
         record: BaseModel | None = self._records[key[0]].get(key[1])
-        return record.model_dump_json() if record else None
+        return record.model_dump_json(exclude_defaults=True) if record else None
 
     @property
     def campaign(self) -> Campaign:
@@ -197,7 +207,7 @@ class State:
     def opened(self) -> bool:
         return bool(self._records["campaign"])
 
-    def lines_of_now(self) -> Iterator[BaseModel]:
+    def lines_of_now(self) -> Iterator[BaseModel | Line]:
         """All records as they are now, of some no more than a line; another thread may go through them."""
         return chain.from_iterable(
             [

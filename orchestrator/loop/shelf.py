@@ -8,14 +8,14 @@ and stay while one of them needs them; outputs that are the same as a whole coun
 import asyncio
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import structlog
 from pydantic import BaseModel
 
 from orchestrator.domain import events as e
-from orchestrator.domain.lines import AnyNode, AnyTrial, DraftLine, NodeLine, TrialLine
+from orchestrator.domain.lines import AnyNode, AnyTrial, DraftLine, Line, NodeLine, TrialLine
 from orchestrator.domain.records import Draft, Injection, Node, Phase, PlaybookVersion, Role, Run, Trial
 from orchestrator.ledger import Artifacts, LedgerError
 from orchestrator.loop.book import Book
@@ -47,8 +47,9 @@ class Shelf:
         """Count what is there, and remove what a killed session let go of and did not get to."""
         state = self._book.state
         trials = list(state.trial_lines())
-        for trial in await offload_disk(self._measured, trials):
-            self._add(trial)
+        unsaid = await offload_disk(self._unsaid_sizes, trials)
+        for trial in trials:
+            self._add(trial, unsaid)
         ended = sorted((node for node in state.node_lines() if _is_discarded(node)), key=lambda node: node.ended_place)
         self._discarded = dict.fromkeys(node.id for node in ended)
         gone = {name for trial in trials if trial.let_go for name in _lists(trial)}
@@ -151,11 +152,12 @@ class Shelf:
                 if _is_discarded(self._book.state.nodes[node]):
                     self._discarded[node] = None
 
-    def _add(self, trial: AnyTrial) -> None:
+    def _add(self, trial: AnyTrial, unsaid: Mapping[str, int] | None = None) -> None:
         """Again for each of its events: a trial has its outputs first and its traces later."""
-        for name, size in _lists(trial).items() if not trial.let_go else ():
+        for name, said in _lists(trial).items() if not trial.let_go else ():
             users = self._users.setdefault(name, set())
             if not users:
+                size = said or (unsaid or {}).get(name, 0)
                 self._sizes[name] = size
                 self.kept_bytes += size
             users.add(trial.id)
@@ -167,17 +169,10 @@ class Shelf:
                 self.kept_bytes -= self._sizes.pop(name)
                 del self._users[name]
 
-    def _measured(self, trials: Iterable[AnyTrial]) -> list[AnyTrial]:
+    def _unsaid_sizes(self, trials: Iterable[AnyTrial]) -> dict[str, int]:
         """In a thread. Ledgers of earlier versions do not say how large outputs are."""
-        found: list[AnyTrial] = []
-        for trial in trials:
-            sizes = {}
-            if trial.outputs and not trial.outputs_bytes and not trial.let_go:
-                sizes["outputs_bytes"] = self._artifacts.size_of(trial.outputs)
-            if trial.traces and not trial.traces_bytes and not trial.let_go:
-                sizes["traces_bytes"] = self._artifacts.size_of(trial.traces)
-            found.append(trial.model_copy(update=sizes) if sizes else trial)
-        return found
+        kept = (_lists(trial) for trial in trials if not trial.let_go)
+        return {name: self._artifacts.size_of(name) for lists in kept for name, said in lists.items() if not said}
 
 
 def _is_discarded(node: AnyNode) -> bool:
@@ -198,7 +193,7 @@ def _lists(trial: AnyTrial) -> dict[str, int]:
     return {name: size for name, size in both if name}
 
 
-def _removed(artifacts: Artifacts, names: set[str], records: Iterable[BaseModel], until: float) -> set[str]:
+def _removed(artifacts: Artifacts, names: set[str], records: Iterable[BaseModel | Line], until: float) -> set[str]:
     """In a thread: remove these lists and their files, but nothing that a record still names."""
     lists: set[str] = set()
     files: set[str] = set()

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from orchestrator.domain.goodput import in_order
+from orchestrator.domain.node import run_of
 from orchestrator.text import printable
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
@@ -35,14 +36,14 @@ def chart_command(
     task: Path, name: str | None, width: int | None, height: int | None, number: int | None, as_json: bool
 ) -> None:
     """Plot every node of a run as a dot, score over order, with the best so far as a stair."""
-    with open_campaign(task) as reading:
+    with open_campaign(task, glance=True) as reading:
         run = chosen_run(reading.state, number)
         metrics = metrics_of(reading, run)
-    found = [metric for metric in metrics if name in (None, metric.name)]
-    if not found:
-        known = ", ".join(printable(metric.name) for metric in metrics)
-        raise click.UsageError(f"there is no metric {printable(name or '')}; metrics are {known}")
-    series = series_of(reading.state, found[0], run)
+        found = [metric for metric in metrics if name in (None, metric.name)]
+        if not found:
+            known = ", ".join(printable(metric.name) for metric in metrics)
+            raise click.UsageError(f"there is no metric {printable(name or '')}; metrics are {known}")
+        series = series_of(reading.state, found[0], run)
     if as_json:
         print_json({"run": run.number, **series_record(series)})
         return
@@ -59,13 +60,14 @@ def chart_command(
 @task_argument
 def tree_command(task: Path, depth: int | None, everything: bool, number: int | None, as_json: bool) -> None:
     """Show the tree of a run: what became of each node, and the path to the best."""
-    with open_campaign(task) as reading:
+    with open_campaign(task, glance=not as_json) as reading:
         run = chosen_run(reading.state, number)
         metrics = metrics_of(reading, run)
-    nodes = in_order(reading.state, run)
-    if as_json:
-        print_json([node_record(reading.state, node) for node in nodes])
-        return
-    screen = open_screen()
-    family = None if everything else family_for(len(nodes), screen.height)
-    screen.line(tree(reading.state, metrics, Layout(screen.width, screen.unicode, depth, family), run))
+        if as_json:
+            print_json([node_record(reading.state, node) for node in in_order(reading.state, run)])
+            return
+        screen = open_screen()
+        count = sum(run_of(node.id) == run.number for node in reading.state.node_lines())
+        family = None if everything else family_for(count, screen.height)
+        drawn = tree(reading.state, metrics, Layout(screen.width, screen.unicode, depth, family), run)
+    screen.line(drawn)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from orchestrator.domain.goodput import lines_in_order
 from orchestrator.domain.headline import Headline, headline
-from orchestrator.domain.lines import AnyNode
+from orchestrator.domain.lines import AnyNode, VerdictLine
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Role, Run
@@ -26,23 +26,22 @@ def points_of(state: State, metric: Metric, run: Run | None = None) -> list[Poin
 
 
 def point_of(state: State, order: int, node: AnyNode, metric: Metric) -> Point:
-    found = _headline(state, node) if node.ending and node.ending.scoreable else None
+    found, screened = _shown(state, node) if node.ending and node.ending.scoreable else (None, False)
     if found is None:
         return Point(node.id, order, look_of(node), None, None)
     value = found.metrics.get(metric.name)
     if value is not None and not math.isfinite(value):
         value = None
-    return Point(node.id, order, look_of(node), value, found.cohort, found.screened)
+    return Point(node.id, order, look_of(node), value, found.cohort, screened)
 
 
-def _headline(state: State, node: AnyNode) -> Headline | None:
-    """A node that ran once is shown with its verdict: its line is enough."""
+def _shown(state: State, node: AnyNode) -> tuple[Headline | VerdictLine | None, bool]:
+    """What has its metrics, and whether it was only screened. Of a node that ran once, its line is enough."""
     if isinstance(node, Node) or node.trials > 1 or node.measured:
-        return headline(state, state.nodes[node.id])
-    if node.verdict is None:
-        return None
-    screened = node.verdict.valid and state.runs[str(run_of(node.id))].noisy
-    return Headline(node.verdict.metrics, node.verdict.cohort, screened=screened)
+        found = headline(state, state.nodes[node.id])
+        return found, found is not None and found.screened
+    verdict = node.verdict
+    return verdict, verdict is not None and verdict.valid and state.runs[str(run_of(node.id))].noisy
 
 
 def stair_of(state: State, points: Sequence[Point], metric: Metric) -> list[Step]:

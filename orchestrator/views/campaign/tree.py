@@ -8,8 +8,9 @@ from rich.text import Text
 
 from orchestrator.domain import figures
 from orchestrator.domain.headline import LEGEND, headline
+from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.metric import Metric
-from orchestrator.domain.node import order_of, path_to, run_of
+from orchestrator.domain.node import path_to, run_of
 from orchestrator.domain.records import Node, Phase, Role, Run
 from orchestrator.domain.state import State
 from orchestrator.text import short
@@ -56,12 +57,12 @@ class _Drawing:
         champion = state.champion(run)
         self._best = set(path_to(champion.id)) if champion else set()
         self._champion = champion.id if champion else ""
-        self._children: dict[str, list[Node]] = {}
-        for node in state.nodes.values():
+        self._children: dict[str, list[AnyNode]] = {}
+        for node in state.node_lines():
             if node.parent and run_of(node.id) == run.number:
                 self._children.setdefault(node.parent, []).append(node)
         for family in self._children.values():
-            family.sort(key=lambda node: order_of(node.id))
+            family.sort(key=_place)
 
     def lines(self) -> Iterator[Text]:
         root = self._state.nodes[self._run.root]
@@ -70,7 +71,7 @@ class _Drawing:
         if self._screened:
             yield Text(LEGEND, _FAINT)
 
-    def _below(self, parent: Node, stem: Text, depth: int) -> Iterator[Text]:
+    def _below(self, parent: AnyNode, stem: Text, depth: int) -> Iterator[Text]:
         family = self._children.get(parent.id, [])
         if not family:
             return
@@ -83,27 +84,27 @@ class _Drawing:
         for at, node in enumerate(shown := [node for node in family if node.id in chosen]):
             last = at == len(shown) - 1 and not left
             style = "green" if node.id in self._best else _FAINT
-            yield self._line(node, Text.assemble(stem, (self._branch(last), style)))
+            yield self._line(self._state.nodes[node.id], Text.assemble(stem, (self._branch(last), style)))
             bar = "   " if last else ("│  " if self._layout.unicode else "|  ")
             yield from self._below(node, Text.assemble(stem, (bar, _FAINT)), depth + 1)
         if left:
             hidden = [*left, *(node for top in left for node in self._all_below(top))]
             yield Text.assemble(stem, (f"{self._branch(True)}{_summary(hidden, 'more')}", _FAINT))
 
-    def _chosen(self, family: Sequence[Node]) -> set[str]:
+    def _chosen(self, family: Sequence[AnyNode]) -> set[str]:
         """On the way to the best, then what is still open or was kept, then the newest."""
         limit = self._layout.family
         if limit is None or len(family) <= limit + _SPARE:
             return {node.id for node in family}
-        by_weight = sorted(family, key=lambda node: (self._weight(node), order_of(node.id)), reverse=True)
+        by_weight = sorted(family, key=lambda node: (self._weight(node), _place(node)), reverse=True)
         return {node.id for node in by_weight[:limit]}
 
-    def _weight(self, node: Node) -> int:
+    def _weight(self, node: AnyNode) -> int:
         if node.id in self._best:
             return 3
         return 2 if node.phase is not Phase.ENDED else int(node.kept)
 
-    def _all_below(self, node: Node) -> Iterator[Node]:
+    def _all_below(self, node: AnyNode) -> Iterator[AnyNode]:
         for child in self._children.get(node.id, []):
             yield child
             yield from self._all_below(child)
@@ -141,7 +142,12 @@ class _Drawing:
         return text
 
 
-def _summary(nodes: Sequence[Node], where: str) -> str:
+def _place(node: AnyNode) -> int:
+    """Among the children of its parent."""
+    return int(node.id.rpartition(".")[2])
+
+
+def _summary(nodes: Sequence[AnyNode], where: str) -> str:
     """`14 more: 12 discarded, 2 failed`."""
     counts = Counter(look_of(node).word for node in nodes)
     return f"{len(nodes):,} {where}: {', '.join(f'{count:,} {word}' for word, count in counts.most_common())}"

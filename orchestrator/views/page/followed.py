@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from orchestrator.budget import BOOKS, Accounts
 from orchestrator.domain import events as e
+from orchestrator.domain.lines import Line
 from orchestrator.domain.node import parse_node
 from orchestrator.domain.records import Node, Run
 from orchestrator.git import GitError
@@ -35,7 +36,7 @@ from orchestrator.wiring.ledgers import Identity, identity_of, open_ledger
 from orchestrator.wiring.reading import Reading
 
 T = TypeVar("T")
-M = TypeVar("M", bound=BaseModel)
+L = TypeVar("L", bound=Line)
 
 # Lines of what happened last, for those that come later.
 SAID = 100
@@ -293,8 +294,8 @@ class Followed:
         board.fill(self._state.each_line())
         return board
 
-    def lines(self, kind: str, model: type[M]) -> Iterator[M]:
-        return self._state.lines(kind, model)
+    def lines(self, kind: str, line: type[L]) -> Iterator[L]:
+        return self._state.lines(kind, line)
 
     def run_numbered(self, number: int | None) -> Run:
         runs = self.reading.state.runs

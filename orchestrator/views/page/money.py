@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel
+from msgspec import field
 
 from orchestrator.domain import events as e
+from orchestrator.domain.lines import Line, SpentLine
 from orchestrator.domain.node import run_of
-from orchestrator.domain.records import Phase, Run, Spent
+from orchestrator.domain.records import Phase, Run
 from orchestrator.domain.state import State
 from orchestrator.ledger import Ledger
 from orchestrator.text import short
@@ -27,24 +28,24 @@ _LONGEST = 120
 Answers = Mapping[str, list[tuple[float, float]]]
 
 
-class _Paid(BaseModel, frozen=True):
+class _Paid(Line, frozen=True):
     """Fields as a Node has them."""
 
     id: str
     phase: Phase = Phase.OPEN
-    spent: Spent = Spent()
-    paid: dict[str, int] = {}
+    spent: SpentLine = SpentLine()
+    paid: dict[str, int] = field(default_factory=dict)
     opened_at: str = ""
     ended_at: str = ""
 
 
-class _Tried(BaseModel, frozen=True):
+class _Tried(Line, frozen=True):
     """Fields as a Trial has them."""
 
     node: str
     started_at: str = ""
     judging_since: str = ""
-    spent: Spent = Spent()
+    spent: SpentLine = SpentLine()
 
 
 def money_and_time(it: Followed, run: Run) -> dict[str, Any]:

@@ -5,14 +5,14 @@ the one who hears of an event says which of them to read again.
 """
 
 import threading
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence, ValuesView
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence, ValuesView
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
 from orchestrator.budget import BOOKS
 from orchestrator.domain.census import Census, Counted, Notable, take_census
-from orchestrator.domain.lines import AnyNode, NodeLine
+from orchestrator.domain.lines import AnyNode, Line, NodeLine, line_reader
 from orchestrator.domain.records import Draft, Node, Phase, Role, Trial
 from orchestrator.domain.state import SHORT_KINDS, State
 from orchestrator.ledger import Ledger, LedgerError
@@ -24,7 +24,7 @@ _LONG: dict[str, type[BaseModel]] = {"node": Node, "draft": Draft, "trial": Tria
 _CENSUS = ("census", "notable")
 
 
-M = TypeVar("M", bound=BaseModel)
+L = TypeVar("L", bound=Line)
 
 
 class Closed(LedgerError):
@@ -86,9 +86,10 @@ class _Rows(MutableMapping[str, Any]):
             self._check()
             yield name, self._kept.get(name) or self._made(name, body, changes)
 
-    def lines(self, model: type[M]) -> Iterator[M]:
-        """Of each as much as the model has."""
-        read = model.model_validate_json
+    def lines(self, line: type[L]) -> Iterator[L]:
+        """Of each as much as the line has."""
+        # Where it is a record after all, that has the same under the same names.
+        read = cast("Callable[[str], L]", line_reader(line, self._model))
         for _, body in self._ledger.each_row(self._kind):
             self._check()
             yield read(body)
@@ -156,7 +157,7 @@ class RowState(State):
             return Counted.of(*take_census(self.node_lines()))
         bodies = self._ledger.rows_named("node", names)
         census = Census.model_validate_json(known["census", "census"])
-        return Counted.of(census, map(NodeLine.model_validate_json, bodies.values()))
+        return Counted.of(census, map(line_reader(NodeLine, Node), bodies.values()))
 
     def notable_names(self, role: Role) -> list[str]:
         known, names = self._notable()
@@ -181,9 +182,9 @@ class RowState(State):
         for rows in self._long.values():
             rows.closed = True
 
-    def lines(self, kind: str, model: type[M]) -> Iterator[M]:
-        """Of each record of a kind as much as the model has; none is kept."""
-        return self._long[kind].lines(model)
+    def lines(self, kind: str, line: type[L]) -> Iterator[L]:
+        """Of each record of a kind as much as the line has; none is kept."""
+        return self._long[kind].lines(line)
 
     def node_lines(self) -> Iterator[AnyNode]:
         return self.lines("node", NodeLine)

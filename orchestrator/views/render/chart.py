@@ -108,9 +108,10 @@ def _axis(points: Sequence[Point], steps: Sequence[Step], rows: int) -> Axis:
 def _edges(points: Sequence[Point], steps: Sequence[Step], lines: Lines) -> list[Line]:
     """What is drawn at the edge because it lies beyond it, how many and how far."""
     axis = _axis(points, steps, MIN_ROWS)
+    outside = [point.score for point in points if point.score is not None and axis.beyond(point.score)]
     told: list[Line] = []
     for side, furthest in ((1, max), (-1, min)):
-        beyond = [point.score for point in points if point.score is not None and axis.beyond(point.score) == side]
+        beyond = [score for score in outside if axis.beyond(score) == side]
         if beyond:
             far = figures.score(furthest(beyond))
             way = "up" if side > 0 else "down"

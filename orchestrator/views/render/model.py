@@ -6,7 +6,7 @@ Nothing here knows a terminal, a file format or a campaign.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,7 @@ class Listing:
     more: str = ""
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """`score` is None where there is none, and then nothing is drawn in its place; `screened` is one of a single run of
     a noisy task.
     """

@@ -9,7 +9,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.census import Census, Counted, Notable, read_sort, sort_key, take_census
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.folding import fold
-from orchestrator.domain.lines import NodeLine
+from orchestrator.domain.lines import NodeLine, line_reader
 from orchestrator.domain.records import Campaign, HeldOut, Node, Phase, Role
 from orchestrator.domain.state import State
 from orchestrator.domain.tier import Tier
@@ -60,7 +60,7 @@ def taken_again(state: State) -> tuple[object, ...]:
 )
 def test_a_plain_node(node: Node) -> None:
     """All that is told of it is its sort, which has it under the node's own names."""
-    line = NodeLine.model_validate_json(node.model_dump_json())
+    line = line_reader(NodeLine, Node)(node.model_dump_json())
     key = sort_key(node)
     assert key is not None
     assert sort_key(line) == key
