@@ -104,15 +104,19 @@ class Versus:
     is_baseline: bool = False
 
 
-def outcome_of(state: State, ranking: Ranking, usd: int) -> Outcome:
-    """Of the present run of a campaign."""
-    run, root = state.run, state.nodes.get(state.run.root)
+def outcome_of(
+    state: State, ranking: Ranking, usd: int, run: Run | None = None, attempts: int | None = None
+) -> Outcome:
+    """Of the present run of a campaign, or of the first so many `attempts` of another."""
+    run = run or state.run
+    root = state.nodes.get(run.root)
     found: list[tuple[int, float]] = []
     start = _value(state, root, run, ranking) if root and root.phase is Phase.ENDED else None
     if start is not None:
         found.append((0, start))
     ended = [it for it in in_order(state, run) if it.role in _ATTEMPTS and it.ending and it.ending.charged]
-    for number, node in enumerate(sorted(ended, key=lambda node: node.ended_place), 1):
+    ended = sorted(ended, key=lambda node: node.ended_place)[:attempts]
+    for number, node in enumerate(ended, 1):
         value = _value(state, node, run, ranking) if node.kept else None
         if value is not None:
             found.append((number, value))

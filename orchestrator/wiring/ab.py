@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator.budget import Account
 from orchestrator.domain.ab import Outcome, Pair, Scale, outcome_of
+from orchestrator.domain.metric import Ranking
+from orchestrator.domain.state import State
 from orchestrator.ledger import LedgerError, Missing
 from orchestrator.settings import Settings
 from orchestrator.wiring.ledgers import has_ledger, write_durably
@@ -25,13 +27,19 @@ SIDES = ("a", "b")
 
 
 class Ended(BaseModel):
-    """How a campaign ended: `why` in its own words; `failed` where it came to no baseline."""
+    """How a campaign ended: `why` in its own words; `failed` where it came to no baseline. The rest is how far it was
+    then: whoever goes on with it by hand changes nothing of the comparison. Older ones do not say that.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     why: str
     failed: bool = False
     gave_up: bool = False
+    run: int = 0
+    attempts: int | None = None
+    usd: int = 0
+    cohort: str = ""
 
 
 class Asked(BaseModel):
@@ -120,6 +128,15 @@ def write_asked(folder: Path, asked: Asked) -> None:
     write_durably(folder / FILE, json.dumps(asked.model_dump(mode="json"), indent=1) + "\n")
 
 
+def ended_in(folder: Path, why: str, settings: Settings, *, gave_up: bool) -> Ended:
+    """How a campaign ended that has come to a score. Raises LedgerError."""
+    with read_campaign(folder, settings) as reading:
+        state, usd = reading.state, reading.accounts.used(Account.USD)
+        found = outcome_of(state, reading.stored.criteria.order, usd)
+    run, how_far = state.run.number, {"attempts": found.attempts, "usd": usd, "cohort": found.cohort}
+    return Ended(why=why, gave_up=gave_up, run=run, **how_far)
+
+
 def is_begun(folder: Path, settings: Settings) -> bool:
     """Whether a campaign has begun there; one that died before its first record has not."""
     if not has_ledger(folder):
@@ -132,27 +149,36 @@ def is_begun(folder: Path, settings: Settings) -> bool:
 
 
 def read_comparing(
-    folder: Path, settings: Settings | None = None, outcome: Callable[[Path], Outcome] | None = None
+    folder: Path, settings: Settings | None = None, outcome: Callable[[Path, Ended], Outcome] | None = None
 ) -> Comparing:
-    """`outcome` reads a campaign by its folder, if not as everybody does. Raises LedgerError where there is no
+    """`outcome` reads a campaign that ended by its folder, if not as everybody does. Raises LedgerError where there is no
     comparison, or a campaign of it cannot be read.
     """
     asked = read_asked(folder)
     if asked is None:
         raise Missing(f"there is no comparison in {folder}; blastdoor ab begins one")
-    read = outcome or partial(_outcome_in, settings=settings)
+    read = outcome or partial(outcome_in, settings=settings)
     pairs = []
     for number, seed in enumerate(asked.seeds, 1):
         names = [Turn(number, seed, side).name for side in SIDES]
         if all(name in asked.ended for name in names):
-            a, b = (_with_end(read(folder / name), asked.ended[name]) for name in names)
+            a, b = (_with_end(read(folder / name, asked.ended[name]), asked.ended[name]) for name in names)
             pairs.append(Pair(seed, a, b))
     return Comparing(asked, pairs, len(asked.seeds) - len(pairs))
 
 
-def _outcome_in(folder: Path, settings: Settings | None) -> Outcome:
+def outcome_in(folder: Path, ended: Ended | None = None, settings: Settings | None = None) -> Outcome:
+    """Of a campaign as it is, or as it was when it ended."""
     with read_campaign(folder, settings) as reading:
-        return outcome_of(reading.state, reading.stored.criteria.order, reading.accounts.used(Account.USD))
+        return outcome_at(reading.state, reading.stored.criteria.order, reading.accounts.used(Account.USD), ended)
+
+
+def outcome_at(state: State, ranking: Ranking, usd: int, ended: Ended | None) -> Outcome:
+    run = state.runs.get(str(ended.run)) if ended else None
+    if ended is None or run is None:
+        return outcome_of(state, ranking, usd)
+    run = run.model_copy(update={"cohort": ended.cohort or None})
+    return outcome_of(state, ranking, ended.usd, run, ended.attempts)
 
 
 def _with_end(outcome: Outcome, ended: Ended) -> Outcome:

@@ -1,6 +1,7 @@
 """What is said of the comparison that a campaign is one side of, where it is."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from orchestrator.wiring.reading import AB_FILE
 
 if TYPE_CHECKING:
     from orchestrator.domain.ab import Outcome
+    from orchestrator.wiring.ab import Ended
 
 _LONGEST_FILE = 1 << 20
 
@@ -32,14 +34,15 @@ def comparison_of(it: Followed) -> Sequence[Section]:
     try:
         if (folder / AB_FILE).stat().st_size > _LONGEST_FILE:
             raise LedgerError(f"{AB_FILE} is longer than any that blastdoor ab writes")
-        return ab_sections(AbMaterial(read_comparing(folder, outcome=lambda one: _outcome(one, it.settings)), folder))
+        read = partial(_outcome, settings=it.settings)
+        return ab_sections(AbMaterial(read_comparing(folder, outcome=read), folder))
     except (*UNREADABLE, LookupError, ArithmeticError, TypeError) as error:  # anybody may have written that file
         return [Section("ab", "Comparison", f"It cannot be read: {short(str(error), 400)}")]
 
 
-def _outcome(folder: Path, settings: Settings | None) -> "Outcome":
+def _outcome(folder: Path, ended: "Ended", settings: Settings | None) -> "Outcome":
     """Read as the page reads what may be anybody's folder."""
-    from orchestrator.domain.ab import outcome_of
+    from orchestrator.wiring.ab import outcome_at
 
     with read_standing(found_at(folder), settings) as it:
-        return outcome_of(it.state, it.ranking, it.accounts.used(Account.USD))
+        return outcome_at(it.state, it.ranking, it.accounts.used(Account.USD), ended)

@@ -34,6 +34,7 @@ from orchestrator.wiring.ab import (
     Asked,
     Ended,
     Turn,
+    ended_in,
     is_begun,
     read_asked,
     read_comparing,
@@ -189,8 +190,10 @@ def _set(texts: Sequence[str], side: str) -> dict[str, Any]:
     return found
 
 
-def _flags(asked: Asked, side: str, seed: int) -> Flags:
-    return Flags(**{**asked.options, **asked.sides[side], **_OFF, "seed": seed})
+def _flags(asked: Asked, side: str, seed: int, *, begun: bool = False) -> Flags:
+    """Of one that is begun, its caps are said again: somebody may have gone on with it by hand, with others."""
+    said = {**asked.options, **asked.sides[side], **_OFF, "seed": seed}
+    return Flags(**{name: value for name, value in said.items() if not begun or OPTIONS[name].scope is Scope.CAP})
 
 
 def _values(plan: Plan) -> dict[str, Any]:
@@ -261,7 +264,7 @@ def _run_one(task: Path, folder: Path, asked: Asked, turn: Turn, settings: Setti
     wanted = Wanted(
         task=task,
         how=How.RESUME if begun else How.START,
-        flags=Flags() if begun else _flags(asked, turn.side, turn.seed),
+        flags=_flags(asked, turn.side, turn.seed, begun=begun),
         settings=settings,
         quiet=quiet or not open_screen(stderr=True).console.is_terminal,
         folder=folder / turn.name,
@@ -276,7 +279,7 @@ def _run_one(task: Path, folder: Path, asked: Asked, turn: Turn, settings: Setti
     if finished.reason == INTERRUPTED:
         return None
     say(f"  {_told(finished)}")
-    return Ended(why=finished.reason, gave_up=finished.gave_up)
+    return ended_in(folder / turn.name, finished.reason, settings, gave_up=finished.gave_up)
 
 
 def _told(finished: Finished) -> str:

@@ -113,6 +113,11 @@ def doubts(it: AbMaterial) -> Section:
                 rows.append([f"{number:02d}{side} failed, and counts as worse than any score: ", Quote(of.failed)])
             elif of.note:
                 rows.append([f"{number:02d}{side} ", Quote(of.note)])
+            if it.asked.attempts is not None and of.attempts > it.asked.attempts:
+                cap = figures.plural(it.asked.attempts, "attempt")
+                rows.append(
+                    [f"{number:02d}{side} had {of.attempts:,} where the budget is {cap}: by hand, before it ended"]
+                )
         if not pair.is_comparable:
             rows.append([f"pair {number} was measured under different conditions on its two sides, and is left out"])
     if it.comparing.open:

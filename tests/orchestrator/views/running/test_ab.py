@@ -174,6 +174,36 @@ def test_killed_in_the_middle(folder: Path, on_disk: None) -> None:
         assert reading.accounts.used(Account.ATTEMPTS) == 2
 
 
+def test_a_campaign_that_somebody_goes_on_with(folder: Path) -> None:
+    """What a campaign came to when it ended is what counts, whatever is done with it by hand afterwards."""
+    before = told("ab", folder, *ASKED)
+    side = folder / ".blastdoor" / "ab" / "01a"
+    assert blastdoor("resume", "--attempts", "9", side).exit_code == 0
+    assert blastdoor("run", "--new-run", "--proposer", "grid", "--attempts", "1", side).exit_code == 0
+    assert told("ab", folder) == before
+    assert told("report", folder / ".blastdoor" / "ab")["pairs"] == before["pairs"]
+
+
+def test_a_campaign_that_is_gone_on_with_too_early(folder: Path, script: Script) -> None:
+    """An open one has the caps of the comparison again; what it had beyond them is said."""
+
+    async def interrupt(_: object) -> None:
+        if script.commands.count("judge") == 2:
+            script.on_open = None
+            os.kill(os.getpid(), signal.SIGINT)
+
+    script.on_open = interrupt
+    words = ("ab", str(folder), "--a", "", "--b", "proposer=random", "--attempts", "2", "--seeds", "1")
+    assert runner().invoke(cli, words, standalone_mode=False).return_value == Exit.INTERRUPTED
+    (begun,) = [it for it in (folder / ".blastdoor" / "ab").iterdir() if (it / "ledger.sqlite3").exists()]
+    assert blastdoor("resume", "--attempts", "4", begun).exit_code == 0
+    found = told("ab", folder)
+    assert found["pairs"][0][begun.name[2]]["attempts"] == 4
+    assert any(f"{begun.name} had 4 where the budget is 2 attempts" in it for it in found["doubts"])
+    with read_campaign(begun) as reading:
+        assert json.loads(reading.state.run.options)["attempts"] == 2
+
+
 def test_who_begins_is_known_beforehand(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A coin is thrown for each pair and written down before the first campaign; they run in that order."""
     seen: list[str] = []
