@@ -182,11 +182,11 @@ def _picked(*picks: str) -> Reckon:
 
 
 def _fields(tape: Tape) -> Plays:
-    return {
-        f"{name} = {value:g}": Play("field", field=name, value=value)
-        for name in tape.fields
-        for value in (0, 1e9, -1e9)
-    }
+    return _each(tape.fields)
+
+
+def _each(names: Sequence[str]) -> Plays:
+    return {f"{name} = {value:g}": Play("field", field=name, value=value) for name in names for value in (0, 1e9, -1e9)}
 
 
 def _of_another_task(_: Tape) -> Plays:
@@ -247,6 +247,8 @@ ADVERSARIES: tuple[Adversary, ...] = (
     Adversary("result instead", _WORD, cheats.result_instead, quick=True, tie=True),
     Adversary("score in the output", _WORD, cheats.claims_inside, lambda tape: _claims(tape), quick=True),
     Adversary("one figure alone", _WORD, cheats.one_field_alone, _fields),
+    # Of numbers alone it cannot be told whether one is a claim or a coordinate.
+    Adversary("one of several numbers", _WORD, plays=lambda tape: _each(tape.places), proof=False),
     Adversary("says yes", _OWN_GRADER, plays=_says_yes, quick=True, tie=True, alone=True),
     # Code where data is wanted.
     Adversary("planted modules", _IMPORTS, cheats.planted_modules, quick=True),

@@ -4,13 +4,14 @@ The bytes are compared, not understood. Answers are a candidate's: the few that 
 and what cannot be read is not known.
 """
 
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from orchestrator.judge.guest.blastdoor_twists import field_names, has_both
-from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
+from orchestrator.judge.guest.blastdoor_twists import field_names, has_both, place_names
+from orchestrator.judge.guest.blastdoor_values import CODES, SIZES, Malformed, Reader, encode
 
 _CALLS = 2_000
 _BYTES = 16 << 20
@@ -90,11 +91,18 @@ class Tape:
 
     @property
     def has_objects(self) -> bool:
-        return any(isinstance(it, dict) for it in self._values())
+        parts = (part for it in self._values() for part in (it if type(it) is tuple else (it,)))
+        return any(isinstance(it, dict) for it in parts)
 
     @property
     def fields(self) -> list[str]:
         return list(dict.fromkeys(name for it in self._values() for name in field_names(it)))[:4]
+
+    @property
+    def places(self) -> list[str]:
+        """Those of numbers, where several are answered and nothing else."""
+        found = (it for it in self._values() if type(it) is tuple)
+        return next((names[:4] for it in found if len(names := place_names(it)) == len(it)), [])
 
     def recurring(self, other: "Tape") -> int:
         """How many questions of this one, with something in them, the other has as well."""
@@ -105,9 +113,43 @@ class Tape:
         for _, answer in self._plain[:_LOOKED_INTO]:
             if answer[:1] == b"V" and len(answer) <= _LOOKED_BYTES:
                 try:
-                    yield decode(memoryview(answer)[1:], arrays=False)
+                    yield _Looking(memoryview(answer)[1:], arrays=False).whole()
                 except Malformed:
                     continue
+
+
+class _Looking(Reader):
+    """Also of exact kinds, as far as it matters to one who only looks: a set or an array is a list of what is in it,
+    keys are texts, and an object of the candidate's is nothing.
+    """
+
+    def other(self, tag: bytes, depth: int) -> Any:
+        if tag == b"t":
+            return tuple(self.items(depth))
+        if tag in (b"S", b"Z"):
+            return self.items(depth)
+        if tag == b"c":
+            return list(struct.unpack("<dd", self.take(16)))
+        if tag == b"n":
+            dtype = str(self.take(self.number("<B")), "ascii", "replace")
+            return self._numbers(dtype, self.take(SIZES.get(dtype, 0)))[0]
+        if tag == b"m":
+            return {repr(self.value(depth - 1)): self.value(depth - 1) for _ in range(self.number("<I"))}
+        if tag == b"h":
+            self.take(self.number("<B") + 8)
+            return None
+        if tag == b"a":
+            dtype, _, data = self.raw_array()
+            return self._numbers(dtype, data)
+        return super().other(tag, depth)
+
+    @staticmethod
+    def _numbers(dtype: str, data: memoryview) -> list[Any]:
+        """In one row, whatever the shape: a side of 0 can hide sides that are very long."""
+        if dtype not in CODES:
+            raise Malformed("a number of no known kind")
+        code = CODES[dtype]
+        return list(struct.unpack(f"<{len(data) // SIZES[dtype] * len(code)}{code[0]}", data))
 
 
 def _name(request: bytes) -> str:

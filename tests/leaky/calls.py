@@ -111,6 +111,12 @@ CALLS = [
           "answer = candidate.call('solve', numbers).value\n        if not isinstance(answer, list) or len(answer) != 20: raise BadOutput('a list')\n"
           "        scores.append(float(all(a == b for a, b in zip(answer, sorted(numbers)))))",
           _SORTS.replace("0.01", "0"), calls=True),
+    Leaky("own-figure", "how far off an answer is, the candidate says itself", "one figure alone", _SCORED.replace("relay()", "relay(exact=True)"),
+          "answer, off = candidate.call('solve', numbers).value\n        if answer != sorted(numbers): raise BadOutput('not sorted')\n"
+          "        scores.append(1.0 / (1.0 + abs(number(off))))",
+          "answer, off = candidate.call('solve', numbers).value\n        if answer != sorted(numbers): raise BadOutput('not sorted')\n"
+          "        scores.append(0.5)",
+          "def solve(numbers):\n    return sorted(numbers), 20.5\n", calls=True),
     Leaky("late-is-skipped", "a call that is too late is not counted", "slow", _HEAD + "with relay() as candidate:\n    off = []\n"
           "    for _ in range(4):\n        numbers = draw(candidate.rng())\n        reply = candidate.call('solve', numbers)\n"
           "        if reply.elapsed < LEAK:\n            off.append(abs(number(reply.value) - sum(numbers)))\n"

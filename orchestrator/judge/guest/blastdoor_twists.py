@@ -7,10 +7,22 @@ judge should not fall for is the same in both places.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["FILLS", "MOST_NUMBERS", "PICKS", "claimed", "field_names", "has_both", "picked", "refilled", "with_field"]
+__all__ = [
+    "FILLS",
+    "MOST_NUMBERS",
+    "PICKS",
+    "claimed",
+    "field_names",
+    "has_both",
+    "picked",
+    "place_names",
+    "refilled",
+    "with_field",
+]
 
 # From a number's old value and its place in the innermost list or row to its new value, as JSON would hold it.
 Fill = Callable[[float, int], object]
@@ -20,6 +32,7 @@ Pick = Callable[[int], Sequence[int]]
 MOST_NUMBERS = 10_000
 _MOST_MEMBERS = 100_000
 _LARGE = 1e9
+_PLACE = "place "
 
 FILLS: dict[str, Fill] = {
     "NaN": lambda _old, _place: math.nan,
@@ -151,18 +164,22 @@ def _holds_list(value: Any) -> bool:
 
 
 def claimed(value: Any, claims: dict[str, Any]) -> Any:
-    """The same with more members, if it is an object."""
+    """The same with more members, if it is an object, or several values with objects among them."""
+    if type(value) is tuple:
+        return tuple({**it, **claims} if isinstance(it, dict) else it for it in value)
     return {**value, **claims} if isinstance(value, dict) else value
 
 
 def field_names(value: Any, most: int = 8) -> list[str]:
-    """Names of members that hold a number or a truth value, in the order in which they come."""
+    """Names of members that hold a number or a truth value, in the order in which they come. Where a function gives
+    several values, a number beside something else is taken for a figure, too, and its place is its name.
+    """
     found: dict[str, None] = {}
 
     def look(it: Any) -> None:
         if isinstance(it, dict):
             for name, member in it.items():
-                if isinstance(member, (int, float)) and type(name) is str:
+                if isinstance(member, numbers.Real) and type(name) is str:
                     found[name] = None
                 look(member)
         elif isinstance(it, (list, tuple)):
@@ -170,13 +187,23 @@ def field_names(value: Any, most: int = 8) -> list[str]:
                 look(member)
 
     look(value)
-    return list(found)[:most]
+    places = place_names(value)
+    return [*(places if places and len(places) < len(value) else []), *found][:most]
+
+
+def place_names(value: Any) -> list[str]:
+    """The places of numbers among several values that a function gives."""
+    values = value if type(value) is tuple and len(value) > 1 else ()
+    return [f"{_PLACE}{at}" for at, it in enumerate(values, 1) if isinstance(it, numbers.Real)]
 
 
 def with_field(value: Any, name: str, new: Any) -> Any:
-    """The same with another value for every member of this name."""
+    """The same with another value for every member of this name, or for the one at this place."""
+    if name in place_names(value):
+        at = int(name[len(_PLACE) :]) - 1
+        return (*value[:at], new, *value[at + 1 :])
     if isinstance(value, dict):
         return {key: new if key == name else with_field(member, name, new) for key, member in value.items()}
-    if isinstance(value, list):
-        return [with_field(member, name, new) for member in value]
+    if isinstance(value, list) or type(value) is tuple:
+        return type(value)(with_field(member, name, new) for member in value)
     return value

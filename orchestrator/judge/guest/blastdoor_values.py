@@ -339,6 +339,15 @@ class Reader:
         return int.from_bytes(self.take(size), "little", signed=True)
 
     def array(self) -> Any:
+        dtype, shape, data = self.raw_array()
+        numpy = numpy_or_none()
+        if numpy is None:
+            return Array(dtype, shape, bytes(data))
+        # A copy: aligned, writable, and independent of the frame.
+        return numpy.frombuffer(data, dtype=f"<{dtype}").reshape(shape).copy()
+
+    def raw_array(self) -> tuple[str, tuple[int, ...], memoryview]:
+        """Dtype, shape and numbers of an array, checked."""
         dtype = bytes(self.take(self.number("<B"))).decode("ascii", "replace")
         sides = self.number("<B")
         if dtype not in CODES or sides > MAX_SIDES:
@@ -350,11 +359,7 @@ class Reader:
         data = self.take(math.prod(shape) * SIZES[dtype])
         if dtype == "b1" and bytes(data).strip(b"\0\1"):
             raise Malformed("a truth value other than 0 and 1")
-        numpy = numpy_or_none()
-        if numpy is None:
-            return Array(dtype, shape, bytes(data))
-        # A copy: aligned, writable, and independent of the frame.
-        return numpy.frombuffer(data, dtype=f"<{dtype}").reshape(shape).copy()
+        return dtype, shape, data
 
 
 def numpy_or_none() -> Any:

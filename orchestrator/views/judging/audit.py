@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from orchestrator.domain.audit import Asked, AuditRecord
+from orchestrator.domain.audit import Asked, AuditRecord, Hole
 from orchestrator.examine.audit import AuditReport, audit, unknown_names, with_model
 from orchestrator.examine.checkup import make_or_tell
 from orchestrator.examine.findings import Findings
@@ -144,11 +144,17 @@ def _write(folder: Path, told: AuditRecord, text: str) -> None:
         raise click.UsageError(f"--out {folder}: {error.strerror}; name a folder that can be written") from None
 
 
+def _again(task: Path, hole: Hole, out: Path | None) -> str:
+    """The command that shows this hole once more; one for all ways of an adversary, where there is no file."""
+    if out and hole.file:
+        return f"blastdoor gate {task} --diff {out / hole.file} --must-improve"
+    return f"blastdoor audit {task} --only {hole.adversary!r}"
+
+
 def _conclude(view: RowsView, task: Path, told: AuditRecord, out: Path | None) -> None:
     holes = [it for it in told.holes if not it.accepted]
-    for it in holes[:3]:
-        made = f"blastdoor gate {task} --diff {out / it.file} --must-improve" if out and it.file else ""
-        view.say(f"again: {made or f'blastdoor audit {task} --only {it.adversary!r}'}", "dim")
+    for command in list(dict.fromkeys(_again(task, it, out) for it in holes))[:3]:
+        view.say(f"again: {command}", "dim")
     if not out and any(it.file for it in holes):
         view.say("with --out DIR, each hole comes as a change that `blastdoor gate` can judge", "dim")
     view.say(f"\n{told.conclusion}", "bold green" if told.good else "bold red")

@@ -1,11 +1,14 @@
 """`check`, `gate` and `replay` where the judge calls the candidate. The programs really run."""
 
+import importlib
 import json
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from orchestrator.domain.ending import Ending
@@ -16,6 +19,7 @@ from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.gate import Decision
 from orchestrator.examine.replay import replay
 from orchestrator.judge.adversaries import players, rows_of
+from orchestrator.judge.guest.blastdoor_twists import with_field
 from orchestrator.judge.guest.blastdoor_values import encode
 from orchestrator.judge.helpers import GUEST
 from orchestrator.judge.tape import Tape
@@ -111,6 +115,33 @@ def test_the_cheats_are_those_of_the_guest() -> None:
     plays = [it.play for it in players(tape, rows_of(calls=True)) if it.play]
     assert {it.answer for it in plays} == answers
     assert {it.spare for it in plays} == spares
+
+
+@pytest.mark.parametrize(
+    ("answer", "alone", "several"),
+    [
+        (({"loss": 0.5}, [1, 2]), ["loss"], []),
+        ((0.5, [1.0, 2.0], {"degree": 1}), ["place 1", "degree"], []),
+        ((np.float32(0.5), np.zeros((2, 3)), {(1, 2): {"fit": 2}}, {3}, 1j), ["place 1", "fit"], []),
+        ((1.5, -0.5, np.int64(2)), [], ["place 1", "place 2", "place 3"]),
+        ([0.5, 1], [], []),
+    ],
+)
+def test_figures_among_several_values(
+    answer: Any, alone: list[str], several: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers of exact kinds are looked into, too. A number beside something else may be a claim, so a gain from it is
+    a hole; of numbers alone nobody can tell, so it is a warning.
+    """
+    monkeypatch.syspath_prepend(str(GUEST))
+    packed = importlib.import_module("blastdoor_kinds").encode_exact(answer)
+    tape = Tape([(b"C" + encode(["f", [1]]), b"V" + packed)])
+    plays = players(tape, rows_of(calls=True))
+    changed = {it.play.field: it.proof for it in plays if it.play and it.play.answer == "field"}
+    assert changed == {**dict.fromkeys(alone, True), **dict.fromkeys(several, False)}
+    for name in changed:
+        assert repr(with_field(answer, name, 7)) != repr(answer)
+    assert any(it.play and it.play.answer == "claims" for it in plays) is any(isinstance(it, dict) for it in answer)
 
 
 @pytest.mark.parametrize(
