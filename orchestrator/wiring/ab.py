@@ -151,8 +151,8 @@ def is_begun(folder: Path, settings: Settings) -> bool:
 def read_comparing(
     folder: Path, settings: Settings | None = None, outcome: Callable[[Path, Ended], Outcome] | None = None
 ) -> Comparing:
-    """`outcome` reads a campaign that ended by its folder, if not as everybody does. Raises LedgerError where there is no
-    comparison, or a campaign of it cannot be read.
+    """`outcome` reads a campaign that ended by its folder, if not as everybody does. Raises LedgerError where there is
+    no comparison, or a campaign of it cannot be read.
     """
     asked = read_asked(folder)
     if asked is None:
