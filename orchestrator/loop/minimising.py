@@ -20,7 +20,7 @@ from orchestrator.loop.cohorts import measure_in
 from orchestrator.loop.guards import check_tree
 from orchestrator.loop.judging import judge_trial
 from orchestrator.loop.money import hold_of, unbooked, worst_of_guard, worst_of_trial
-from orchestrator.loop.part_selections import Measured, Selections, counts, waits_for_judge
+from orchestrator.loop.part_selections import REFUSED, Measured, Selections, counts, waits_for_judge
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.workbench import Workbench
 from orchestrator.minimise.pieces import Pieces
@@ -156,7 +156,7 @@ class Minimising:
             await self._have_winner_in(draft)
         for guard in self._bench.state.guards_of(self._name) if found.keeps else ():
             if not await self._passes(draft, tree, guard.name):
-                return Measured(False, found.metrics, f"the guard {guard.name} does not pass")
+                return Measured(False, found.metrics, REFUSED.format(guard.name))
         return found
 
     async def _run(self, draft: int, tree: Tree, *, mine: bool) -> None:

@@ -15,6 +15,7 @@ from orchestrator.loop.workbench import Workbench
 # Where scores are noisy: the probability at most that a selection which is as good as the winner is called worse. That
 # leaves ballast in; a lower one would let through what is worse.
 _LEVEL = 0.2
+REFUSED = "the guard {} does not pass"
 # A run that landed on other hardware, or a winner's that came to nothing, is run again, so often at most for each.
 _TRIES = 3
 
@@ -59,7 +60,8 @@ class Selections:
             for draft in state.drafts(node.id):
                 if node.id == self._name and draft.tree:
                     self.drafts[draft.tree] = draft.number
-                if found := self._seen(node, draft):
+                seen = self._seen(node, draft)
+                if seen and (found := self._guarded(node, draft, seen)):
                     self.known.setdefault(draft.tree or "", found)
         root = state.nodes[state.run.root]
         if bench.certify.noisy and self.winner.kept:
@@ -75,6 +77,17 @@ class Selections:
         if draft.number != node.promoted or self._bench.certify.noisy:
             return None
         return self._of_candidate(node)
+
+    def _guarded(self, node: Node, draft: Draft, found: Measured) -> Measured | None:
+        """With what the guards said of it, which look at nothing that loses the score; None where one was not asked."""
+        state, said = self._bench.state, draft.guarded if node.role is Role.MINIMISED else node.guarded
+        held = state.guards_of(node.id)
+        for guard in state.guards_of(self._name) if found.keeps else ():
+            if guard not in held or guard.name not in said:
+                return None
+            if not said[guard.name]:
+                return Measured(False, found.metrics, REFUSED.format(guard.name))
+        return found
 
     def _of_candidate(self, node: Node) -> Measured | None:
         for cohort, verdict in node.verdicts.items():

@@ -278,6 +278,51 @@ async def test_guards(tmp_path: Path, width: int) -> None:
         ]
 
 
+NEEDED = [("params.json: ballast", "the guard sound does not pass"), ("params.json: value", "worse")]
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_guards_after_a_stop(tmp_path: Path, times: int) -> None:
+    """What a guard said of a selection before a stop holds after it."""
+    folder = write_task(tmp_path / "task", GUARD)
+    await searched(folder, WINNER, script=Guarding(), width=1)
+    async with apart(folder, Guarding()) as session:
+        session.stop_at(e.GuardEnded, times)
+        await session.run()
+        assert session.bench.state.nodes["1.1.1"].phase is Phase.QUEUED
+    async with apart(folder, Guarding()) as session:
+        await session.run()
+        node, minimal = found_by(session)
+        assert node.kept, node.why
+        assert [(part.where, part.fate) for part in minimal.kept] == NEEDED
+
+
+async def test_guards_after_trials_were_used_up(tmp_path: Path) -> None:
+    """So does what it said when an earlier minimising ran out of trials."""
+    folder = write_task(tmp_path / "task", GUARD)
+    await searched(folder, WINNER, script=Guarding(), width=1)
+    async with apart(folder, Guarding(), minimisation=3) as session:
+        await session.run()
+        assert not found_by(session)[1].complete
+    async with apart(folder, Guarding(), minimisation=40) as session:
+        await session.run()
+        node, minimal = found_by(session, "1.1.2")
+        assert node.kept, node.why
+        assert [(part.where, part.fate) for part in minimal.kept] == NEEDED
+
+
+async def test_a_candidate_that_a_guard_refused(tmp_path: Path) -> None:
+    """A candidate that scored as well, and that a guard refused, shows of no part that it can go."""
+    folder = write_task(tmp_path / "task", GUARD)
+    await searched(folder, written({"value": 7}), WINNER, script=Guarding(), width=1)
+    async with apart(folder, Guarding(), winner="1.2") as session:
+        assert session.bench.state.nodes["1.1"].guarded == {"sound": False}
+        await session.run()
+        node, minimal = found_by(session, "1.2.1")
+        assert node.kept, node.why
+        assert [(part.where, part.fate) for part in minimal.kept] == NEEDED
+
+
 @pytest.mark.parametrize(("held", "kept"), [(7, True), (2, False)])
 async def test_held_out(tmp_path: Path, held: int, kept: bool) -> None:
     """The held-out split is asked once, whether what is left is worse; one that is, is not offered."""
