@@ -174,7 +174,7 @@ def read(request: ImportRequest) -> Imported:
     workdir = section(config, "environment").get("workdir")
     recipe.workdir = normpath(workdir) if isinstance(workdir, str) and workdir.startswith("/") else recipe.workdir
     root = _root(recipe.workdir, source)
-    tests = read_tests(source, root, _variables(recipe, config))
+    tests = read_tests(source, root, _variables(recipe, config), recipe.files)
     if _TESTS_DOCKERFILE in source.names:
         own = read_dockerfile(source, _TESTS_DOCKERFILE)
         tests.apt += own.apt

@@ -6,7 +6,7 @@ guess.
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.change import shown
@@ -58,8 +58,8 @@ class Tests:
     outside: str = ""
 
 
-def read_tests(source: Source, root: str, env: Mapping[str, str] | None = None) -> Tests:
-    """`env` are variables that the tests get."""
+def read_tests(source: Source, root: str, env: Mapping[str, str] | None = None, copied: Collection[str] = ()) -> Tests:
+    """`env` are variables that the tests get, `copied` files that lie where they are in both chambers, read-only."""
     found = Tests()
     reasons = [
         f"the tests get {it}, which steers what they load" for it, value in (env or {}).items() if _sets(it, value)
@@ -73,7 +73,7 @@ def read_tests(source: Source, root: str, env: Mapping[str, str] | None = None) 
             reasons += reader.reasons()
             found.pip += reader.pip
             reasons += [f"{it.path}:{it.line} {it.what}" for it in unsafe_loaders({name: source.read(name)})]
-            found.outside = found.outside or next(_outside(name, tree, root), "")
+            found.outside = found.outside or next(_outside(name, tree, root, copied), "")
         elif name.startswith("tests/") and name != SCRIPT and name.endswith((".sh", ".js", ".ts", ".rb", ".pl")):
             reasons.append(f"{name} may run anything")
     found.why_shared = reasons[0] if reasons else ""
@@ -231,8 +231,10 @@ def _of_tests(word: str) -> bool:
     return bool(_OF_TESTS.fullmatch(word)) and ".." not in word and SUBSTITUTED not in word
 
 
-def _outside(name: str, tree: ast.Module, root: str) -> Iterator[str]:
+def _outside(name: str, tree: ast.Module, root: str, copied: Collection[str]) -> Iterator[str]:
     for node in ast.walk(tree):
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-        if _MACHINE.fullmatch(text) and not f"{text}/".startswith(f"{root}/"):
+        folder = f"{text.rstrip('/')}/"
+        there = text in copied or any(path.startswith(folder) for path in copied)
+        if _MACHINE.fullmatch(text) and not there and not folder.startswith(f"{root}/"):
             yield f"{name}:{getattr(node, 'lineno', 0)} looks at {text}"

@@ -76,6 +76,8 @@ _ON_OUTPUTS = {
     ),
     **dict.fromkeys([f"os.{name}" for name in ("system", "popen", "execv", "execvp", "execl", "execlp")], _RUNS),
 }
+# Their first argument is what the module is to be called, wherever it lies.
+_NAMED = {"importlib.util.spec_from_file_location", "importlib.machinery.SourceFileLoader"}
 _IN_TEXT = [
     (re.compile(r"\b(?:c?[pP]ickle|dill|cloudpickle|joblib|marshal)\.loads?\b"), _PICKLE, _PLAIN),
     (re.compile(r"\bread_pickle\b|\bshelve\.open\b"), _PICKLE, _PLAIN),
@@ -185,7 +187,7 @@ class _Reader:
         if name in _ON_VARIABLE:
             return (_EXECUTES, _PARSE) if call.args and not isinstance(call.args[0], ast.Constant) else None
         if name in _ON_OUTPUTS:
-            return (_ON_OUTPUTS[name], _NO_RUN) if self._from_outputs(_arguments(call)) else None
+            return (_ON_OUTPUTS[name], _NO_RUN) if self._from_outputs(_arguments(call, name in _NAMED)) else None
         if isinstance(call.func, ast.Attribute) and call.func.attr == "extractall":
             return _UNPACKS, _NO_UNPACK
         return None
@@ -213,8 +215,8 @@ class _Reader:
         return None if safe else (_YAML, "use yaml.safe_load")
 
 
-def _arguments(call: ast.Call) -> ast.AST:
-    return ast.List([*call.args, *(keyword.value for keyword in call.keywords)], ast.Load())
+def _arguments(call: ast.Call, first: int) -> ast.AST:
+    return ast.List([*call.args[first:], *(keyword.value for keyword in call.keywords)], ast.Load())
 
 
 def _keyword(call: ast.Call, name: str) -> ast.expr | None:

@@ -42,8 +42,9 @@ def tell_noise(ranking: Ranking, certify: Certify, runs: Sequence[Rehearsal], fi
         text = 'certify.rule is "strict", but the baseline does not get the same score twice: luck would be kept'
         findings.add(Section.NOISE, Sign.WARN, text, 'set certify.rule = "noisy", or take the noise out')
     if runs[0].calibration:
-        text = "each run draws inputs of its own, and times are what they are: nothing here is the same twice"
-        findings.add(Section.NOISE, Sign.NOTE, text)
+        if not same_scores:
+            text = "each run draws inputs of its own, and times are what they are: nothing here is the same twice"
+            findings.add(Section.NOISE, Sign.NOTE, text)
         return
     same_outputs = all(run.outputs == runs[0].outputs for run in runs)
     if same_outputs and not same_scores:

@@ -68,6 +68,8 @@ async def test_a_sound_task(tmp_path: Path) -> None:
     """Wiring, gold and every cheat: the channel's figures are told, and no fixed answer wins."""
     findings = await examined(write(tmp_path), runs=2, cheats=True)
     assert findings.good, [row for row in findings.rows if row.sign is Sign.FAIL]
+    assert texts(findings, Section.NOISE, Sign.OK) == ["score = -100 in all 2 runs"]
+    assert texts(findings, Section.NOISE, Sign.NOTE) == [], "nothing differs, so nothing is said to"
     wiring = "\n".join(texts(findings, Section.WIRING, Sign.OK))
     assert "the baseline loads and the judge calls it 5 times; an empty call takes" in wiring
     fates = {text.partition(":")[0] for text in texts(findings, Section.CHEATS, Sign.OK)}

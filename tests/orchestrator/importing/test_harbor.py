@@ -86,6 +86,19 @@ def test_tests_that_run_what_a_candidate_wrote(tmp_path: Path, why: str, name: s
     assert set(task.image.pip) >= {"numpy==2.2.6", "pytest==8.4.1"}
 
 
+@pytest.mark.parametrize("looks", ["/srv/reference/log.csv", "/srv/reference", "/srv/"])
+def test_tests_that_look_at_what_the_dockerfile_copies(tmp_path: Path, looks: str) -> None:
+    """It lies where they look, in the judge's chamber too, and no candidate can have changed it."""
+    files = {
+        "environment/Dockerfile": f"{DOCKERFILE}\nCOPY log.csv /srv/reference/log.csv\n",
+        "environment/log.csv": "ann,3\n",
+        "tests/test_outputs.py": f"{CHECKS}A = {looks!r}\n",
+    }
+    task = task_of(tmp_path, imported(tmp_path, files))
+    assert task.judge.mode == "data"
+    assert any("/srv/reference/log.csv" in line for line in task.judge.image.run)
+
+
 @pytest.mark.parametrize(
     "lines",
     [
