@@ -89,7 +89,7 @@ def test_tests_that_run_what_a_candidate_wrote(tmp_path: Path, why: str, name: s
 @pytest.mark.parametrize("looks", ["/srv/reference/log.csv", "/srv/reference", "/srv/"])
 def test_tests_that_look_at_what_the_dockerfile_copies(tmp_path: Path, looks: str) -> None:
     """It lies where they look, in the judge's chamber too, and no candidate can have changed it."""
-    files = {
+    files: dict[str, str | None] = {
         "environment/Dockerfile": f"{DOCKERFILE}\nCOPY log.csv /srv/reference/log.csv\n",
         "environment/log.csv": "ann,3\n",
         "tests/test_outputs.py": f"{CHECKS}A = {looks!r}\n",
