@@ -1,4 +1,5 @@
-"""What trials left, within a budget of bytes: the outputs of the oldest discarded attempts are let go first.
+"""What trials left, within a budget of bytes: the outputs of the oldest discarded attempts are let go first, after
+those of selections that minimising only tried.
 
 The ledger says so before a byte is removed, and a resume finishes what a killed session began. What the champion, any
 kept node, the baseline or an attempt under way left is never let go. Bytes that two trials left alike are stored once,
@@ -10,6 +11,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 
 import structlog
 from pydantic import BaseModel
@@ -36,7 +38,9 @@ class Shelf:
         self.kept_bytes = 0
         self._sizes: dict[str, int] = {}  # of lists of files
         self._users: dict[str, set[str]] = {}  # the trials that left such a list
-        self._discarded: dict[str, None] = {}  # nodes, in the order in which they ended
+        # Nodes with something to let go, in the order in which they ended; first what minimising only tried on its way.
+        self._minimised: dict[str, None] = {}
+        self._discarded: dict[str, None] = {}
         self._storing: dict[object, float] = {}
         self._left: set[str] = set()  # let go, and not removed yet
         self._work: asyncio.Task[set[str]] | None = None
@@ -50,8 +54,9 @@ class Shelf:
         unsaid = await offload_disk(self._unsaid_sizes, trials)
         for trial in trials:
             self._add(trial, unsaid)
-        ended = sorted((node for node in state.node_lines() if _is_discarded(node)), key=lambda node: node.ended_place)
-        self._discarded = dict.fromkeys(node.id for node in ended)
+        ended = sorted((node for node in state.node_lines() if _has_spares(node)), key=lambda node: node.ended_place)
+        self._minimised = dict.fromkeys(node.id for node in ended if node.role is Role.MINIMISED)
+        self._discarded = dict.fromkeys(node.id for node in ended if node.role is not Role.MINIMISED)
         gone = {name for trial in trials if trial.let_go for name in _lists(trial)}
         self._left = await offload_disk(self._artifacts.those_there, gone)
         await self.close()
@@ -96,14 +101,12 @@ class Shelf:
 
     def _oldest(self, cap: int) -> list[Trial]:
         """As many as have to go, of the attempts that ended first. Bytes are free when the last that has them goes."""
-        state, found, freed = self._book.state, [], 0
+        found, freed = [], 0
         users: dict[str, int] = {}  # left; none of a list that has to stay
-        for node in self._discarded:
+        for node in chain(self._minimised, self._discarded):
             if self.kept_bytes - freed <= _ROOM * cap:
                 break
-            if not _is_discarded(state.nodes[node]):  # a person had it queued again
-                continue
-            for trial in state.trials_of(node):
+            for trial in self._spares(node):  # none where a person had it queued again
                 lists = _lists(trial) if not trial.let_go else {}
                 for name in lists.keys() - users.keys():
                     users[name] = len(self._users[name]) if self._may_go(name) else 0
@@ -118,7 +121,12 @@ class Shelf:
         state = self._book.state
         if any(name in _pooled(run) for run in state.runs.values()):
             return False
-        return all(_is_discarded(state.nodes[state.trials[trial].node]) for trial in self._users[name])
+        return all(_is_spare(state.nodes[state.trials[it].node], it) for it in self._users[name])
+
+    def _spares(self, name: str) -> list[Trial]:
+        """Those of a node that nobody needs."""
+        node = self._book.state.nodes[name]
+        return [trial for trial in self._book.state.trials_of(name) if _is_spare(node, trial.id)]
 
     def _let_go(self, trials: list[Trial]) -> None:
         before = self.kept_bytes
@@ -128,7 +136,8 @@ class Shelf:
         self._book.record(e.OutputsLetGo(trials=tuple(it.id for it in trials), bytes=before - self.kept_bytes))
         for node in {trial.node for trial in trials}:
             # One of its trials may have left what another node needs now, and not for ever.
-            if all(it.let_go or not _lists(it) for it in self._book.state.trials_of(node)):
+            if all(it.let_go or not _lists(it) for it in self._spares(node)):
+                self._minimised.pop(node, None)
                 self._discarded.pop(node, None)
         until = min([*self._storing.values(), time.time()]) - _SLACK_S
         self._work = asyncio.create_task(self._remove(names | self._left, until))
@@ -149,8 +158,9 @@ class Shelf:
                 self._add(self._book.state.trials[event.trial])
             case e.AttemptEnded(node=node):
                 self._stuck = False
-                if _is_discarded(self._book.state.nodes[node]):
-                    self._discarded[node] = None
+                ended = self._book.state.nodes[node]
+                if _has_spares(ended):
+                    (self._minimised if ended.role is Role.MINIMISED else self._discarded)[node] = None
 
     def _add(self, trial: AnyTrial, unsaid: Mapping[str, int] | None = None) -> None:
         """Again for each of its events: a trial has its outputs first and its traces later."""
@@ -175,10 +185,17 @@ class Shelf:
         return {name: self._artifacts.size_of(name) for lists in kept for name, said in lists.items() if not said}
 
 
-def _is_discarded(node: AnyNode) -> bool:
-    """What ended free may be run again from where it was, and then its outputs are judged and guarded."""
-    charged = node.ending is not None and node.ending.charged
-    return node.phase is Phase.ENDED and charged and not node.kept and node.role is not Role.BASELINE
+def _has_spares(node: AnyNode) -> bool:
+    """One that was discarded, or minimised: of that, the selections that were tried on the way. What ended free may be
+    run again from where it was, and then its outputs are judged and guarded.
+    """
+    if node.phase is not Phase.ENDED or node.ending is None or not node.ending.charged:
+        return False
+    return node.role is Role.MINIMISED or (not node.kept and node.role is not Role.BASELINE)
+
+
+def _is_spare(node: Node, trial: str) -> bool:
+    return _has_spares(node) and not (node.kept and trial == node.submitted)
 
 
 def _pooled(run: Run) -> set[str]:

@@ -16,8 +16,9 @@ from orchestrator.loop import shelf
 from orchestrator.loop.campaign import Campaign
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
+from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, Point, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, Point, Scripted, scripted, write_task, written
 
 BIG = 20_000
 
@@ -71,6 +72,41 @@ async def test_t91_five_invalid_attempts(folder: Path) -> None:
         assert session.charged == 5
 
 
+class Leaving(Script):
+    """Whatever its parameters say, a candidate leaves much, and each something else."""
+
+    async def program(self, guest: Guest) -> int:
+        code = await super().program(guest)
+        if guest.job.command[0] == "trial":
+            guest.out["large"] = (guest.files["params.json"] * BIG)[:BIG]
+        return code
+
+
+async def test_t91_what_minimising_tried(folder: Path) -> None:
+    """Of a winner that was taken apart, what is offered keeps its outputs; those of the selections that were tried on
+    the way go first.
+    """
+    params = {"value": 7, **dict.fromkeys(("one", "two", "three", "four"), 1)}
+    async with scripted(folder, Leaving(), written(params), {"value": 3}, attempts=2, minimise=True) as session:
+        await session.run()
+    async with scripted(
+        folder, Leaving(), written(params), {"value": 3}, {"value": 2}, how=How.RESUME, attempts=3, artifacts=6 * BIG
+    ) as session:
+        await session.run()
+        state = session.bench.state
+        node = state.nodes["1.1.1"]
+        assert node.kept
+        trials = list(state.trials_of("1.1.1"))
+        assert len(trials) > 4
+        kept = [it.id for it in trials if not it.let_go]
+        assert node.submitted in kept
+        outputs = state.trials[node.submitted or ""].outputs
+        assert session.bench.artifacts.get_files(outputs or "")
+        assert {it.outputs for it in trials if it.id in kept} <= {outputs, state.trials["1.1-1"].outputs}
+        assert session.bench.shelf.kept_bytes <= 6 * BIG
+        assert there(session, "1.2")  # discarded, and before that
+
+
 async def test_the_control_keeps_all(folder: Path) -> None:
     """Within the budget, nothing is let go: the default is large."""
     async with scripted(folder, None, *map(point, [3, 1, 2])) as session:
@@ -117,7 +153,7 @@ async def test_what_a_person_cancelled_can_be_run_again(
     script = Script()
     with monkeypatch.context() as patched:
         if was_let_go:
-            patched.setattr(shelf, "_is_discarded", lambda node: node.phase is Phase.ENDED and not node.kept)
+            patched.setattr(shelf, "_has_spares", lambda node: node.phase is Phase.ENDED and not node.kept)
         async with scripted(folder, script, *points, artifacts=2 * BIG) as session:
             asked: list[object] = []
 
