@@ -10,6 +10,7 @@ from orchestrator.awake import Awake
 from orchestrator.budget import Account, Shortage, limits_of
 from orchestrator.budget.stops import Progress
 from orchestrator.change import Tree
+from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Role, Run
 from orchestrator.domain.state import State, no_collection
 from orchestrator.domain.verdict import Aim
@@ -310,7 +311,11 @@ def _start_of(book: Book, start: str | None, how: How) -> str | None:
     if how is How.RESUME:
         return book.state.run.start
     if start == "best" and book.state.opened and (champion := book.state.champion()):
-        return champion.id
+        start = champion.id
     if start is not None and (not book.state.opened or start not in book.state.nodes):
         raise CannotOpen(f"there is no node {start} to begin with (blastdoor tree shows those that are)")
+    if start is not None and (combine := book.state.runs[str(run_of(start))].combine):
+        best = book.state.champion(book.state.runs[str(combine.base)])
+        other = f", like {best.id}, the best of run {combine.base}" if best else ""
+        raise CannotOpen(f"{start} is a combination, with files of another workspace; begin with a base{other}")
     return start

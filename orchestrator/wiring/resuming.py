@@ -102,7 +102,8 @@ def check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot,
     files = [name for name, digest in taken.digests.items() if name not in ignored and run.digests.get(name) != digest]
     if keys or files:
         what = ", ".join([*keys, *(f"the files of {name}" for name in files)])
-        raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `run --new-run`")
+        anew = "run --new-run" if run.combine is None else "combine"
+        raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `{anew}`")
 
 
 def refuse_another(run: Run, options: Options) -> None:

@@ -122,7 +122,7 @@ def _state(node: Node) -> str:
 
 def _check_change(reading: Reading, node: Node | None, text: str) -> None:
     """What the orchestrator would refuse is refused here, where the author still sits in front of it."""
-    policy = reading.task.policy()
+    policy, best = reading.task.policy(), reading.state.champion()
     try:
         if node is None:
             parse(text, caps=policy.caps, only=policy.only)
@@ -131,3 +131,9 @@ def _check_change(reading: Reading, node: Node | None, text: str) -> None:
     except Refusal as refusal:
         hint = "; a plain file goes in with --file" if refusal.reason is Reason.NOTHING_FOUND and text.strip() else ""
         raise click.UsageError(f"{refusal}{hint}") from None
+    if node is None and best:
+        try:
+            apply_text(tree_of(reading, best), text, policy)
+        except Refusal as refusal:
+            if refusal.reason is Reason.NOT_EDITABLE:  # whichever node is the best by then; lines may fit that one
+                raise click.UsageError(str(refusal)) from None

@@ -514,6 +514,34 @@ async def test_stage_after_a_changed_judge(tmp_path: Path) -> None:
         assert stage.bench.state.nodes["2.1"].kept
 
 
+async def test_a_run_that_would_begin_with_a_combination(tmp_path: Path) -> None:
+    """Its files are of another workspace: a line names a node of the base stage, and nothing is begun."""
+    folder = write_both(tmp_path / "task")
+    await base_stage(folder)
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+    for start in ("best", "2"):
+        with pytest.raises(CannotOpen, match=r"is a combination, .* begin with a base, like 1\.3, the best of run 1"):
+            async with scripted(folder, None, {"value": 9}, how=How.NEW_RUN, start=start):
+                pass
+    async with scripted(folder, None, {"value": 9}, how=How.NEW_RUN, start="1.3") as session:
+        assert session.bench.state.campaign.run == 3
+
+
+async def test_a_stage_whose_workspace_changed(tmp_path: Path) -> None:
+    """For instance by `apply`. A new run would be one of the base stage, so the line names `combine`."""
+    folder = write_both(tmp_path / "task")
+    await base_stage(folder)
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+    (folder / "combine" / "params.json").write_text('{"value": 9}\n')
+    with pytest.raises(CannotOpen, match="run 2 began .*put it back, or use `combine`"):
+        async with scripted(folder, None, {"value": 9}, how=How.RESUME):
+            pass
+    async with scripted(folder, None, {"value": 8}, how=How.COMBINE) as stage:
+        assert stage.bench.state.campaign.run == 3
+
+
 async def test_winner_is_taken_apart_with_its_pool(tmp_path: Path) -> None:
     """A frozen pool is there as soon as the campaign is opened, also for those that open it without a search."""
     folder = write_both(tmp_path / "task")

@@ -57,6 +57,7 @@ def test_inject_from_stdin_on_the_best(stage: Stage) -> None:
     [
         (DIFF, ("--on", "1.1"), "lines not found"),
         (DIFF.replace("params.json", "judge.txt"), ("--on", "1"), "not editable"),
+        (DIFF.replace("params.json", "judge.txt"), (), "not editable"),
         ("hello", (), "no change found"),
         ("", (), "text is empty"),
         ("x" * 2_000_000, (), "more than 1,048,576 bytes"),
@@ -122,12 +123,12 @@ def test_inject_a_plain_file(stage: Stage, tmp_path: Path) -> None:
     mine = tmp_path / "solve.py"
     mine.write_text("TEXT = 1\n```\nprint(2)")
     stage.run("inject", "--file", str(mine), "--on", "1")
-    stage.run("inject", "--file", str(mine), "--as", "other/new.py")
+    stage.run("inject", "--file", str(mine), "--as", "new.py")
     texts = [str(body["text"]) for _, body in inbox(stage)]
     edits = [parse(text).edits for text in texts]
     assert [[(edit.path, edit.data) for edit in each] for each in edits] == [
         [("solve.py", b"TEXT = 1\n```\nprint(2)\n")],
-        [("other/new.py", b"TEXT = 1\n```\nprint(2)\n")],
+        [("new.py", b"TEXT = 1\n```\nprint(2)\n")],
     ]
     assert inbox(stage)[0][1]["description"] == "by hand: solve.py"
 
