@@ -8,6 +8,7 @@ from orchestrator.change import shown
 from orchestrator.change.regions import spans, split_entry
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_is_used
+from orchestrator.importing.objects import classes_of, fields_of
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
 from orchestrator.importing.source import Source
@@ -75,6 +76,7 @@ class Found:
     tools: Sequence[str] = ()
     constants: Sequence[str] = ()
     enums: Sequence[str] = ()
+    fields: Sequence[str] = ()
     placed: Sequence[Placed] = ()
 
     @property
@@ -95,6 +97,7 @@ class Found:
         given: dict[str, object] = {"functions": self.functions, "classes": self.classes or None}
         given |= {"constants": self.constants} if self.constants else {}
         given |= {"enums": self.enums} if self.enums else {}
+        given |= {"fields": self.fields} if self.fields else {}
         if self.way is Way.STARTED:
             given = {"program": self.program, "tools": list(self.tools)}
         elif self.way is Way.READ:
@@ -248,6 +251,7 @@ def _as_called(found: Found, request: ImportRequest) -> Found | None:
     found = replace(found, program_needs=needs, why_noisy=found.why_noisy or draws)
     functions, classes, methods = _called(program, found.seen)
     if functions or classes:
+        fields = fields_of(program, classes, found.seen)
         constants = [name for name in _constants(program) if name in found.seen.attributes]
         shared = sorted(needs.files & found.judge_needs.files - {found.program, found.evaluator})
         enums = [
@@ -256,7 +260,8 @@ def _as_called(found: Found, request: ImportRequest) -> Found | None:
             if file.endswith(".py")
             for name in enumerations(found.source.python(file))
         ]
-        return replace(found, functions=functions, classes=classes, methods=methods, constants=constants, enums=enums)
+        found = replace(found, functions=functions, classes=classes, methods=methods, fields=fields)
+        return replace(found, constants=constants, enums=enums)
     if "python" in found.seen.starts or starts_python(found.source.python(found.evaluator)):
         return replace(found, way=Way.STARTED)
     own = [it.name for it in program.body if isinstance(it, ast.FunctionDef | ast.ClassDef)]
@@ -321,7 +326,7 @@ def _called(tree: ast.Module, seen: Survey) -> tuple[list[str], list[str], list[
     own = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.ClassDef) and it.name[0] != "_"]
     defined = [it.name for it in own if isinstance(it, ast.FunctionDef)]
     functions = [name for name in [*defined, *_other_names(tree, defined)] if name in seen.words]
-    classes = [it.name for it in own if isinstance(it, ast.ClassDef) and it.name in seen.words]
+    classes = classes_of(tree, functions, seen)
     methods = [
         it.name
         for of in own

@@ -25,7 +25,7 @@ from blastdoor_values import Malformed, NotPlain, Writer, decode, encode
 
 __all__ = ["serve", "serve_loaded"]
 
-# In front of a name: the value that the module has under it is asked for, not a function.
+# In front of a name: the value that the module, or an object, has under it is asked for, and nothing is called.
 VALUE = "="
 _WORDS = 500
 _OBJECTS = 10_000
@@ -97,8 +97,8 @@ class _Objects:
         self._numbers: dict[int, int] = {}
 
     def number(self, value: Any) -> Remote | None:
-        name = type(value).__qualname__
-        if name not in self.classes:
+        name = self._class_of(value)
+        if not name:
             return number_of_member(value, self.enums)
         if id(value) not in self._numbers:
             if len(self._kept) >= _OBJECTS:
@@ -110,9 +110,13 @@ class _Objects:
     def object(self, remote: Remote) -> Any:
         if remote.kind.startswith(ENUM):
             return member_of(remote)
-        if remote.number >= len(self._kept) or type(self._kept[remote.number]).__qualname__ != remote.kind:
+        if remote.number >= len(self._kept) or self._class_of(self._kept[remote.number]) != remote.kind:
             raise Malformed("an object that is not known here")
         return self._kept[remote.number]
+
+    def _class_of(self, value: Any) -> str:
+        """The first of its classes, from its own upwards, that the judge names; empty where it names none."""
+        return next((it.__qualname__ for it in type(value).__mro__ if it.__qualname__ in self.classes), "")
 
 
 def _answer(functions: Functions, request: memoryview) -> list[Any]:
@@ -127,13 +131,13 @@ def _answer_with_keywords(functions: Functions, objects: _Objects, request: memo
     try:
         name, arguments, keywords, options = decode_exact(request, objects.object)
         objects.classes, objects.enums = (frozenset(options.get(it, ())) for it in ("classes", "enums"))
-        kind, dot, method = name.partition(".")
+        kind, dot, member = name.removeprefix(VALUE).partition(".")
+        if dot and (kind not in objects.classes or member.startswith("_") or not arguments):
+            raise _Missing(f"there is no {kind}.{member}")
         if name.startswith(VALUE):
-            value = _value_of(functions, name[len(VALUE) :])
+            value = getattr(arguments[0], member) if dot else _value_of(functions, kind)
         elif dot:
-            if kind not in objects.classes or method.startswith("_") or not arguments:
-                raise _Missing(f"there is no {name} to call")
-            value = getattr(arguments[0], method)(*arguments[1:], **keywords)
+            value = getattr(arguments[0], member)(*arguments[1:], **keywords)
         else:
             value = _named(functions, name)(*arguments, **keywords)
         exact = options["exact"]

@@ -40,6 +40,7 @@ def run_evaluator(
     classes: Sequence[str] = (),
     constants: Sequence[str] = (),
     enums: Sequence[str] = (),
+    fields: Sequence[str] = (),
     program: str = "",
     tools: Sequence[str] = (),
     reads: str = "",
@@ -49,7 +50,8 @@ def run_evaluator(
     """Let `run`, which is given the evaluator's path and the stub's, fill the outcome, and publish that.
 
     `functions` are those of the program that it calls, `classes` those that it makes objects of, `constants` other
-    names of it that it reads, `enums` the enumerations in files that both have. Where it starts the program instead,
+    names of it that it reads, `enums` the enumerations in files that both have, `fields` what it reads of objects
+    without a call (`Class.name`). Where it starts the program instead,
     `program` is its file and `tools` are what it starts for that. Where it only reads, `reads` is the file among the
     outputs. `goal` says which scores are better, "higher" or "lower". `home` is a folder of the judge's that the
     evaluator has for its home.
@@ -64,7 +66,7 @@ def run_evaluator(
         candidate = stack.enter_context(relay(exact=True, classes=classes, enums=enums))
         folder, beside = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
         names = ["start", "wait"] if program else [*functions, *classes]
-        door = Door(candidate, names, constants, enums)
+        door = Door(candidate, names, constants, enums, fields)
         found = Outcome(metric, goal)
         entered = opened_programs(door, folder, beside, tools, program) if program else opened(door, folder)
         with entered as path:

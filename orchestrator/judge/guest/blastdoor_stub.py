@@ -33,6 +33,9 @@ STUB_NAME = "blastdoor_program.py"
 SOCKET = "BLASTDOOR_STUB_SOCKET"
 FOLDER = "BLASTDOOR_STUB_FOLDER"
 ENUMS = "BLASTDOOR_STUB_ENUMS"
+FIELDS = "BLASTDOOR_STUB_FIELDS"
+# In front of a name: what stands there is asked for, and nothing is called (blastdoor_candidate).
+VALUE = "="
 _WORDS = 300
 _LOOK_S = 0.05
 _ERRORS = {kind.__name__: kind for kind in (BadReply, NoFunction, NotPlain)}
@@ -46,11 +49,19 @@ class Door:
     """The candidate, for every thread of this process, and for other processes over a socket."""
 
     def __init__(
-        self, candidate: Candidate, names: Sequence[str], constants: Sequence[str] = (), enums: Sequence[str] = ()
+        self,
+        candidate: Candidate,
+        names: Sequence[str],
+        constants: Sequence[str] = (),
+        enums: Sequence[str] = (),
+        fields: Sequence[str] = (),
     ) -> None:
         self._candidate = candidate
         self.constants = constants
         self.enums = enums
+        self.fields = fields
+        # What was read of objects since the last call: a candidate says it once, and not otherwise the next time.
+        self._read: dict[tuple[str, Any], Any] = {}
         # Of whatever depth in an answer, and back in whatever argument.
         candidate.new_handle = _Object
         self._lock = threading.Lock()
@@ -84,6 +95,11 @@ class Door:
     def _call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         with self._lock:
             self._refuse_late(name)
+            field = (name, arguments[0]) if name.startswith(VALUE) else None
+            if field is None:
+                self._read.clear()
+            elif field in self._read:
+                return self._read[field]
             try:
                 value = self._candidate.value(name, *arguments, **keywords)
             except NotPlain as error:
@@ -95,6 +111,8 @@ class Door:
                 self.raised.append(error.error if isinstance(error, Raised) else error)
                 raise self.raised[-1] from None
             self.calls += 1
+            if field:
+                self._read[field] = value
             return value
 
     def text(self) -> bytes:
@@ -110,7 +128,7 @@ class Door:
         for name in self.constants:
             with self._lock, contextlib.suppress(BadOutput):
                 self._refuse_late(name)
-                found[name] = self._candidate.value(f"={name}")
+                found[name] = self._candidate.value(VALUE + name)
         return found
 
     def _refuse_late(self, name: str) -> None:
@@ -142,15 +160,18 @@ def _may_be_interrupted() -> bool:
 
 
 class _Object(Handle):  # type: ignore[misc]  # the module beside it has no types where this is checked
-    """An object of the candidate's: its methods are calls like those of its functions."""
+    """An object of the candidate's: its methods are calls like those of its functions, and so is a field of it."""
 
     __slots__ = ()
     _remote: Any
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"{name} of a candidate's object cannot be reached")
-        return partial(_calling(f"{self._remote.kind}.{name}"), self)
+        member = f"{self._remote.kind}.{name}"
+        if member in os.environ.get(FIELDS, "").split():
+            return _calling(VALUE + member)(self)
+        return partial(_calling(member), self)
 
 
 def _number_of(value: Any) -> Any:
@@ -235,6 +256,7 @@ def opened(door: Door, folder: Path) -> Iterator[str]:
         threading.Thread(target=_serve, args=(listening, door), daemon=True).start()
         here = str(Path(__file__).resolve().parent)
         os.environ[SOCKET], os.environ[ENUMS] = path, " ".join(door.enums)
+        os.environ[FIELDS] = " ".join(door.fields)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
         _doors.append(door)
         try:

@@ -176,6 +176,45 @@ def test_a_class_of_the_program(tmp_path: Path) -> None:
     assert any("asks the program itself with is_solution" in line for line in found.findings)
 
 
+OBJECTS = """
+from dataclasses import dataclass
+
+@dataclass
+class Tour:
+    order: list
+    length: float
+
+class Base:
+    def __init__(self, seed):
+        self.seed = seed
+
+class Solver(Base):
+    def run(self, points):
+        return Tour(points, 1.0)
+
+class Unused:
+    def run(self, points): ...
+
+def build(seed):
+    return make(Solver, seed)
+
+def make(kind, seed):
+    return kind(seed)
+"""
+
+
+def test_objects_that_functions_give(tmp_path: Path) -> None:
+    """Classes that the evaluator does not name are named to the driver, too, where it uses what their objects have;
+    so is what it reads of them without a call.
+    """
+    evaluator = EVALUATOR.replace("program.solve(20)", "measured(program.build(3))")
+    evaluator += "\ndef measured(it):\n    return it.run([1]).length + it.seed\n"
+    found = imported(tmp_path, initial_program__py=OBJECTS, evaluator__py=evaluator)
+    driver = found.files["judge/judge.py"].decode()
+    assert "functions=['build'],\n        classes=['Tour', 'Base', 'Solver']," in driver
+    assert "fields=['Tour.length', 'Base.seed', 'Solver.seed']," in driver
+
+
 @pytest.mark.parametrize("other", ["solve = best", "solve = lambda x: x"])
 def test_a_function_by_another_name(tmp_path: Path, other: str) -> None:
     """A name that is given to a function of the program counts as one of its functions."""

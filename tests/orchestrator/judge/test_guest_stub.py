@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
@@ -123,7 +124,13 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     monkeypatch.setattr(sys, "path", [str(GUEST), *sys.path])
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    for name in ("BLASTDOOR_STUB_SOCKET", "BLASTDOOR_STUB_ENUMS", "EVO_RESULT_PATH", "PYTHONPATH"):
+    for name in (
+        "BLASTDOOR_STUB_SOCKET",
+        "BLASTDOOR_STUB_ENUMS",
+        "BLASTDOOR_STUB_FIELDS",
+        "EVO_RESULT_PATH",
+        "PYTHONPATH",
+    ):
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setenv("BLASTDOOR_SEED", "7")
     for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():
@@ -295,6 +302,64 @@ def test_objects_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
         "first": lambda several: several[0].solve(1),
     }
     assert judge(in_a_child(script), offered, wanted=["make", "first"], classes=["Solver"]).result["score"] == 18
+
+
+@dataclass
+class Tour:
+    """What a program may answer: `order` says something else each time that it is looked at."""
+
+    length: float
+    looks: int = 0
+
+    @property
+    def order(self) -> list[int]:
+        self.looks += 1
+        return [self.looks]
+
+    def longer(self) -> "Tour":
+        return Longer(self.length + 1)
+
+
+class Longer(Tour):
+    """One that the judge has never heard of."""
+
+
+FIELDS = ["Tour.length", "Tour.order"]
+
+
+def test_fields_of_objects(judge: Judge) -> None:
+    """What an object has is read like a value, also of a class that is made of a named one. It is what it was at the
+    first look, until something is called: a candidate cannot show one thing to the check and another to the score.
+    """
+    evaluator = (
+        BY_SPEC
+        + """
+def evaluate(program_path):
+    tour = load(program_path).solve()
+    assert (tour.order, tour.order) == ([1], [1])
+    longer = tour.longer()
+    assert tour.order == [2]
+    return {"combined_score": tour.length + longer.length}
+"""
+    )
+    offered: Functions = {"solve": lambda: Tour(2.0)}
+    assert judge(evaluator, offered, wanted=["solve"], classes=["Tour"], fields=FIELDS).result["score"] == 5
+
+
+def test_fields_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
+    """As here."""
+    offered: Functions = {"solve": lambda: Tour(2.0)}
+    script = "tour = program['solve']()\nprint(tour.length + tour.order[0] + tour.order[0])\n"
+    assert judge(in_a_child(script), offered, wanted=["solve"], classes=["Tour"], fields=FIELDS).result["score"] == 4
+
+
+def test_a_field_that_a_candidate_does_not_have(judge: Judge) -> None:
+    """It is the candidate's failure, as in one process."""
+    evaluator = BY_SPEC + "def evaluate(path):\n    return {'combined_score': load(path).solve().missing}\n"
+    offered: Functions = {"solve": lambda: Tour(2.0)}
+    result = judge(evaluator, offered, wanted=["solve"], classes=["Tour"], fields=["Tour.missing"]).result
+    assert result["valid"] is False
+    assert "AttributeError: 'Tour' object has no attribute 'missing'" in result["notes"]
 
 
 SIGNS = "from enum import Enum\nclass Sign(Enum):\n    GO = 1\n    STOP = 2\n"
