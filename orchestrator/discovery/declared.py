@@ -23,8 +23,14 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]{1,60})['"]""")
 _ELSEWHERE = re.compile(
     r"""python_(full_)?version\s*(<|<=|==)\s*['"]|(sys_platform|platform_system|os_name)\s*==\s*['"](win|Win|nt|darwin|Darwin)|PyPy"""
 )
-# Tools of pytest's that only look on, or that run tests beside each other.
-_NOT_NEEDED = frozenset(["pytest-cov", "pytest-xdist", "pytest-randomly", "pytest-sugar", "pytest-runner"])
+# Tools of pytest's that only look on, look at style, or run tests beside each other.
+_NOT_NEEDED = frozenset(
+    f"pytest-{it}"
+    for it in (
+        "black", "checkdocs", "cov", "flake8", "flakes", "html", "isort", "mypy", "pep8", "pycodestyle", "pydocstyle",
+        "pylint", "randomly", "ruff", "runner", "sugar", "xdist",
+    )
+)  # fmt: skip
 _MORE = {
     "attr": "attrs",
     "hypothesis": "hypothesis",
@@ -62,13 +68,20 @@ def packages_of(repository: Repository, given: Mapping[str, str]) -> Packages:
     unknown = []
     for top in sorted(tops - own - set(sys.stdlib_module_names) - {_stem(it) for it in repository.facts}):
         if not any(_alike(top, it) for it in wanted):
-            package = given.get(top) or for_tests.get(_normal(top)) or KNOWN.get(top) or _MORE.get(top)
+            package = given.get(top) or _for_tests(top, for_tests) or KNOWN.get(top) or _MORE.get(top)
             unknown += [] if package else [top]
             wanted |= {package} if package else set()
     plugins = {it for name, it in for_tests.items() if name.startswith("pytest-") and name not in _NOT_NEEDED}
     if repository.tests and repository.uses_pytest:
         wanted |= plugins | ({"pytest"} if not any(_alike("pytest", it) for it in wanted) else set())
     return Packages(tuple(sorted(wanted))[:_MOST], tuple(unknown))
+
+
+def _for_tests(top: str, declared: Mapping[str, str]) -> str | None:
+    """What is declared under the name that is imported, or under one that says Python before or behind it."""
+    name = _normal(top)
+    names = (name, f"py{name}", f"py-{name}", f"python-{name}", f"{name}-python")
+    return next((declared[it] for it in names if it in declared), None)
 
 
 def _beneath(repository: Repository, root: str) -> Iterator[str]:

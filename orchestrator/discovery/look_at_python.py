@@ -31,21 +31,23 @@ async def look_at_python(bench: Bench, suite: Suite) -> None:
             return
         await _time_command(bench, suite, profile)
     else:
-        passing = await _guard(bench, suite, profile.tests)
+        passing = await _guard(bench, suite, profile.tests, seen.why)
         if passing is None:
             return
         suite = passing
     await _find_functions(bench, suite, profile)
 
 
-async def _guard(bench: Bench, suite: Suite, tests: Tests) -> Suite | None:
-    """The tests that pass, tried once more as a guard will run them; None where there are none."""
+async def _guard(bench: Bench, suite: Suite, tests: Tests, why: str) -> Suite | None:
+    """The tests that pass, tried once more as a guard will run them; None where there are none. `why` is how the run
+    of them ended.
+    """
     wrong = (*tests.broken, *tests.failed)
     if not tests.passed and tests.cut:
         bench.note("no test had passed when their time was over; raise --wall")
         return None
     if not tests.passed:
-        first = (*wrong, "none was found")[0]
+        first = (*wrong, f"none was found ({why})")[0]
         bench.note(f"no test passes as it is: {first}; mend the tests, or name what they import with --package")
         return None
     if wrong:

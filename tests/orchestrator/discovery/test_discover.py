@@ -82,6 +82,14 @@ async def test_tests_that_fail_guard_nothing(tmp_path: Path) -> None:
     assert "tests.test_broken.Broken.test_never" in found.notes[0]
 
 
+async def test_no_test_is_found(tmp_path: Path) -> None:
+    """Then the last words of the run are told: they may say why."""
+    empty = "import sys\nimport unittest\nprint('no plugin of this name', file=sys.stderr)\n"
+    found = await look(tmp_path / "there", {"words.py": WORDS, "tests/test_empty.py": empty})
+    assert "no test passes as it is: none was found (" in found.notes[0]
+    assert "no plugin of this name)" in found.notes[0]
+
+
 async def test_no_test_passes(tmp_path: Path) -> None:
     """Then there is no target, and one line that says which test it was."""
     found = await look(tmp_path / "there", {"words.py": WORDS, "tests/test_broken.py": BROKEN})

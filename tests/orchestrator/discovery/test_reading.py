@@ -49,6 +49,16 @@ def test_packages(tmp_path: Path) -> None:
     assert "known" in named.names
 
 
+@pytest.mark.parametrize("declared", ["PyHamcrest>=2", "hamcrest-python>=2", "python_hamcrest>=2"])
+def test_packages_that_say_python(tmp_path: Path, declared: str) -> None:
+    """A package of the tests' own declaration is the one that is imported; what only looks at style is left out."""
+    cfg = f"[options.extras_require]\ntests =\n  {declared}\n  pytest-flake8\n"
+    test = "import hamcrest\nimport pytest\n\ndef test():\n    pass\n"
+    found = packages_of(repository(tmp_path, {"setup.cfg": cfg, "test_a.py": test, "a.py": ""}), {})
+    assert {*found.names} == {declared.lower().replace("_", "-"), "pytest"}
+    assert found.unknown == ()
+
+
 @pytest.mark.parametrize(
     "files",
     [
