@@ -1,6 +1,6 @@
 """What a campaign would do and may cost, before the first dollar."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,11 +53,22 @@ class Planned:
 
 
 @dataclass(frozen=True)
+class More:
+    """What comes beside the attempts of the search: so many of what, and all of them at worst."""
+
+    what: str
+    count: int
+    usd: float | None
+    wall_s: float
+
+
+@dataclass(frozen=True)
 class Plan:
     """`attempt_s` is what one attempt reserves; `measured_s` what one took on average so far, if any was run.
 
     Dollars are None where the provider tells its price only later.
     `beyond` says what comes on top of all figures, if anything does; `models` has a line for each role that asks one.
+    `more` is what the control, combinations and minimising may take, in figures of their own.
     """
 
     options: Options
@@ -71,6 +82,12 @@ class Plan:
     beyond: str
     models: list[str]
     site: Planned
+    more: tuple[More, ...] = ()
+
+    @property
+    def total_usd(self) -> float | None:
+        found = [self.usd, *(it.usd for it in self.more)]
+        return None if None in found else sum(it for it in found if it is not None)
 
 
 def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> Plan:
@@ -115,7 +132,32 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
         beyond=task.certify.certify().beyond,
         models=models_lines(task, options, settings),
         site=where,
+        more=tuple(_more(task, site, options, flags, settings, form.width)),
     )
+
+
+def _more(task: Task, site: Site, options: Options, flags: Flags, settings: Settings, width: int) -> Iterator[More]:
+    def at_worst(what: str, count: int, one: Spent) -> More:
+        later = site.priced_later and not site.usd_per_second(task.limits)
+        usd = None if later else count * one.microdollars / 1e6
+        return More(what, count, usd, count * one.milliseconds / 1000 / width)
+
+    stages = [("", task)]
+    if options["control"]:
+        walls, *_ = walls_of_search(judge_mode_of(task), task)
+        yield at_worst("attempts of the control", options["attempts"] or 0, _worst(site, task, walls))
+    if options["combine"]:
+        stage = fitted(task.combination(), site)
+        own = resolve(flags.of_a_stage(), stage, settings)
+        one = sum((_worst(site, stage, walls) for walls in walls_of_search(judge_mode_of(stage), stage)), Spent())
+        if asks_a_model(own):
+            asked = worst_of_asking(ready_models(stage, own, settings).allowances)
+            one += Spent(microdollars=asked.microdollars)
+        yield at_worst("attempts of combinations", own["attempts"] or 0, one)
+        stages.append((" of the best combination", stage))
+    for what, of in stages if options["minimise"] else ():
+        one = _worst(site, of, walls_of_trial(judge_mode_of(of), of, Mode.SUBMIT))
+        yield at_worst(f"trials of minimising{what}", options["minimisation"] or 0, one)
 
 
 def _planned(site: Site, task: Task) -> Planned:

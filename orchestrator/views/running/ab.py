@@ -237,9 +237,9 @@ def _worst(asked: Asked, plans: Mapping[str, Plan]) -> str:
         plan, cap = plans[turn.side], plans[turn.side].options["usd"]
         if turn.name in asked.ended:
             continue
-        if plan.usd is None and cap is None:
+        if plan.total_usd is None and cap is None:
             return "at a price that is not known yet; --usd caps each campaign"
-        total += min(it for it in (plan.usd, cap) if it is not None)
+        total += min(it for it in (plan.total_usd, cap) if it is not None)
     return f"${total:,.2f} at worst"
 
 

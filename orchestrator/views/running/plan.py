@@ -36,6 +36,9 @@ def show_plan(task: Path, how: How, flags: Flags, settings: Settings, as_json: b
     if plan.attempts is not None:
         wall = figures.duration(plan.wall_s)
         click.echo(f"{plan.attempts} attempts at worst: {_dollars(plan.usd, 2)}, {wall} on the clock at this width")
+    for it in plan.more:
+        wall = figures.duration(it.wall_s)
+        click.echo(f"{it.count} {it.what} at worst: {_dollars(it.usd, 2)} more, {wall} on the clock")
     if plan.measured_s is not None:
         click.echo(f"measured so far: {figures.duration(plan.measured_s)} in chambers for one attempt")
     else:

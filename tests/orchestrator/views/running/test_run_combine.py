@@ -42,3 +42,24 @@ def test_no_room_for_the_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         assert campaign.state.campaign.run == 1
         assert (best := campaign.state.champion())
         assert best.id != "1"
+
+
+def test_a_dry_run_tells_all_that_it_may_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control, combinations and minimising come beside the attempts of the search, each with its own figure."""
+    monkeypatch.setenv("BLASTDOOR_USD_PER_HOUR", "$3.6")
+    folder = write_both(tmp_path / "task")
+    plain = json.loads(blastdoor(*WORDS, "--no-combine", "--dry-run", "--json", folder).stdout)
+    assert plain["more"] == []
+    words = (*WORDS, "--control", "random", "--minimise", "--minimisation", "9", "--dry-run", folder)
+    plan = json.loads(blastdoor(*words, "--json").stdout)
+    assert plan["usd"] == plain["usd"]
+    assert [(it["what"], it["count"]) for it in plan["more"]] == [
+        ("attempts of the control", 3),
+        ("attempts of combinations", 6),
+        ("trials of minimising", 9),
+        ("trials of minimising of the best combination", 9),
+    ]
+    assert plan["more"][1]["usd"] == pytest.approx(2 * plan["usd"])
+    assert all(it["usd"] > 0 and it["wall_s"] > 0 for it in plan["more"])
+    assert "6 attempts of combinations at worst: $" in blastdoor(*words).stdout
+    assert not (folder / ".blastdoor").exists()
