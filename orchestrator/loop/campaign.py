@@ -21,6 +21,7 @@ from orchestrator.loop.breaker import Standing
 from orchestrator.loop.evolving import Evolving
 from orchestrator.loop.free_bound import FreeBound
 from orchestrator.loop.interruption import reconcile
+from orchestrator.loop.keeping import nothing_can_be_kept
 from orchestrator.loop.money import refund_all
 from orchestrator.loop.pool import fill_pool
 from orchestrator.loop.profiling import is_due, take_profile
@@ -197,7 +198,7 @@ class Campaign:
         champion = self._bench.state.champion()
         if not self._minimises_at_end or self._scheduler.minimises or champion is None or not champion.parent:
             return False
-        if minimal_of(self._bench.state, champion):
+        if minimal_of(self._bench.state, champion) or nothing_can_be_kept(self._bench.rules, self._bench.state):
             return False
         self._searched = f"{reason}; "
         self._scheduler.minimise(champion.id)

@@ -117,6 +117,8 @@ class Scheduler:
             return f"{begun[-1].id} is quarantined: {begun[-1].why}; blastdoor release {begun[-1].id} lets it go on"
         if self._begun:
             return f"{self._winner} is taken apart: {nodes[self._begun].why}"
+        if reason := nothing_can_be_kept(self._bench.rules, self._bench.state):
+            return reason
         found = self._open(Opening(self._winner, Role.MINIMISED))
         self._begun = child_of(self._winner, self._bench.state.children.get(self._winner, 0)) if found is None else ""
         return found

@@ -346,6 +346,24 @@ async def test_held_out(tmp_path: Path, held: int, kept: bool) -> None:
         assert (node.kept, "worse on the held-out split" in node.why) == (kept, True)
 
 
+@pytest.mark.parametrize("gate", [True, False])
+async def test_no_query_is_left(tmp_path: Path, gate: bool) -> None:
+    """Where nothing could be offered, since the held-out split answers no more, no trial is paid for."""
+    spec = HELDOUT.replace("step = 1", f"step = 1\nqueries = 2\ngate = {str(gate).lower()}")
+    folder = write_task(tmp_path / "task", spec)
+    point = {**POINT, "held": 70}
+    async with scripted(folder, None, written(point), attempts=1, minimise=True) as session:
+        finished = await session.run()
+        assert bool(used(session)) is not gate
+        assert ("1.1.1" in session.bench.state.nodes) is not gate
+        assert finished.reason.count("the held-out split was asked") <= 1
+    if not gate:
+        return
+    async with apart(folder) as session:
+        assert "so that nothing more can be kept" in (await session.run()).reason
+        assert used(session) == 0
+
+
 async def test_another_machine(tmp_path: Path) -> None:
     """On other hardware, the winner is measured there first: nothing is compared across cohorts."""
     folder = write_task(tmp_path / "task", '[[metrics]]\nname = "score"\nbinds = ["cpu"]\n')
