@@ -83,6 +83,10 @@ def baked_name(digest: str) -> str:
     return f"{REPOSITORY}:{digest[:16]}"
 
 
+def is_baked(name: str) -> bool:
+    return name.startswith(f"{REPOSITORY}:")
+
+
 def is_requirement(text: str) -> bool:
     """Whether pip would take this as a name with versions, and as nothing else."""
     return len(text) <= 256 and _WHEEL.fullmatch(text) is not None

@@ -54,16 +54,30 @@ class RuncConfig(BaseModel, extra="forbid", frozen=True):
         return await RuncBackend.connect(self)
 
     async def bake(self, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
-        """A spec that adds nothing is an image as it is; all else is baked by a Docker engine, and raises likewise."""
-        if spec.is_empty:
-            from sandbox.backends.runc.images import Images
+        """A spec that adds nothing is an image as it is. All else is baked where its base is: by the Docker engine that
+        has it, else without a daemon, by runc.
+        """
+        from sandbox.backends.runc.images import Images
 
-            images = Images(self.images_folder, self.image_host)
-            try:
-                found = await images.image(spec.base)
-            finally:
-                images.close()
-            return BakedImage(spec.base, f"sha256:{found.id}")
-        from sandbox.backends.docker.bake import bake
+        images = Images(self.images_folder, self.image_host)
+        try:
+            if spec.is_empty:
+                return BakedImage(spec.base, f"sha256:{(await images.image(spec.base)).id}")
+            by_engine = await images.are_of_engine(spec.base)
+        finally:
+            images.close()
+        if by_engine:
+            from sandbox.backends.docker.bake import bake
 
-        return await bake(self.image_host, spec, progress)
+            return await bake(self.image_host, spec, progress)
+        return await self._bake_here(spec, progress)
+
+    async def _bake_here(self, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
+        from sandbox.backends.runc.bake import bake
+
+        # gVisor keeps a candidate in; what is baked are packages, which have no candidate beside them yet.
+        backend = await self.model_copy(update={"runtime": "runc", "warm": 0}).connect()
+        try:
+            return await bake(backend, spec, progress)
+        finally:
+            await backend.close()

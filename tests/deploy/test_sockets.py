@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.backends.docker.bake_steps import workbench
+from sandbox.backends.docker.workbench import workbench
 from sandbox.errors import Refused
 from sandbox.inputs import InputStore
 from sandbox.job import Input, Limits

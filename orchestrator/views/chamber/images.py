@@ -85,8 +85,8 @@ def prune(settings: Settings) -> None:
     """Remove unpacked images that no name stands for, for chambers without a daemon.
 
     An image that was built or loaded again under its name leaves the old one unpacked. Copies for gold and suites go,
-    too, and are made again when they are needed. What a live process uses stays. A Docker engine's own images are not
-    touched.
+    too, and images that were baked here: they are made again when they are needed. What a live process uses stays. A
+    Docker engine's own images are not touched.
     """
     removed = _unpacked(settings).prune()
     for name in removed:

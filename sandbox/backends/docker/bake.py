@@ -11,8 +11,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from sandbox.answers import fields, needed, text
-from sandbox.backends.docker.bake_steps import Baker, create, running, workbench
 from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.workbench import DockerWorkbench, create, running, workbench
+from sandbox.bake_steps import Baker
 from sandbox.baking import BakedImage, ImageSpec, baked_name
 from sandbox.errors import Lost, Refused
 from sandbox.posture import image_objections
@@ -49,7 +50,7 @@ async def _baked(engine: Engine, spec: ImageSpec, progress: Callable[[str], None
     async with running(engine, container):
         # The one who had the name before us may have left the image.
         if not await _present(engine, digest):
-            await Baker(engine, container, spec, progress).bake(base_id)
+            await Baker(await DockerWorkbench.of(engine, container, base_id), spec, progress).bake()
             progress(f"keeping the image as {baked_name(digest)}")
             await engine.commit(container, baked_name(digest), [f"LABEL {LABEL}={digest}", 'CMD ["sh"]'])
     found = await _present(engine, digest)

@@ -26,6 +26,7 @@ from sandbox.backends.runc.archives import open_archive
 from sandbox.backends.runc.layers import DEFAULT_PATH, Root
 from sandbox.backends.runc.trees import copied_tree
 from sandbox.backends.runc.uses import Uses
+from sandbox.baking import is_baked
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.posture import image_objections
 
@@ -108,10 +109,40 @@ class Images:
                 self._name(Named(name, id_))
         return id_
 
+    @contextmanager
+    def making(self) -> Iterator[Path]:
+        """A folder for what may become an image; it goes with its maker."""
+        with self._writing(), staging.made(self._roots) as folder:
+            yield folder
+
+    def keep(self, made: Path, id_: str, name: str, settings: Mapping[str, Any]) -> None:
+        """A folder that was made here, and is taken from there, is an image of this name from now on."""
+
+        def take(root: Root) -> None:
+            root.folder.rmdir()
+            made.rename(root.folder)
+
+        with self._writing(), self._uses.shared(id_):
+            if not self._place(id_).is_dir():
+                self._publish(id_, settings, take)
+            self._name(Named(name, id_))
+
+    async def are_of_engine(self, name: str) -> bool:
+        """Whether an engine that answers has to be asked what stands behind the name."""
+        known = self._named(name)
+        if known and not known.of_engine:
+            return False
+        try:
+            async with self._engines_turn:
+                await self._asked()
+        except Unavailable:
+            return False
+        return True
+
     def loaded(self) -> dict[str, str]:
-        """Ids of images that were loaded from disk, by their names."""
+        """Ids of images that were loaded from disk or baked here, by their names."""
         named = map(_named, sorted((self.folder / "names").glob("*.json")))
-        return {it.name: it.id for it in named if it and not it.of_engine}
+        return {it.name: it.id for it in named if it and not it.of_engine and self._is_there(it)}
 
     def alias(self, id_: str, name: str, settings: Mapping[str, Any]) -> str:
         """The files of an image with other settings, under a name and an id of their own; nothing is copied."""
@@ -136,13 +167,15 @@ class Images:
         return staging.sweep(self._roots)
 
     def prune(self) -> list[str]:
-        """Remove unpacked images that no name stands for, and copies for realms, unless somebody uses them."""
+        """Remove unpacked images that no name stands for, those that were baked, and copies for realms, unless somebody
+        uses them. The last two are made again when they are needed.
+        """
         removed = []
         with self._writing(), staging.made(self._roots) as doomed:
             for place in sorted(it for it in self._roots.iterdir() if _ROOT.fullmatch(it.name) and it.is_dir()):
                 with self._uses.alone(place.name) as is_free:
                     # Asked again for each: a process that names an image uses it meanwhile.
-                    if is_free and place.name not in self._named_files():
+                    if is_free and place.name not in self._files_to_keep():
                         self._record(place.name).unlink(missing_ok=True)
                         place.rename(doomed / place.name)
                         removed.append(place.name)
@@ -285,12 +318,15 @@ class Images:
 
     def _named(self, name: str) -> Named | None:
         found = _named(self._name_file(name))
-        return found if found and self._record(found.id).exists() and self._place(found.id).is_dir() else None
+        return found if found and self._is_there(found) else None
 
-    def _named_files(self) -> set[str]:
-        """The ids of files that a name stands for."""
-        named = map(_named, (self.folder / "names").glob("*.json"))
-        return {self._files(it.id) for it in named if it and self._record(it.id).exists()}
+    def _is_there(self, named: Named) -> bool:
+        return self._record(named.id).exists() and self._place(named.id).is_dir()
+
+    def _files_to_keep(self) -> set[str]:
+        """The ids of files that a name stands for which somebody gave."""
+        named = filter(None, map(_named, (self.folder / "names").glob("*.json")))
+        return {self._files(it.id) for it in named if not is_baked(it.name) and self._record(it.id).exists()}
 
     def _name(self, named: Named) -> None:
         self._write(self._name_file(named.name), asdict(named))

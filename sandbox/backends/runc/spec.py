@@ -12,6 +12,7 @@ from sandbox.backends.runc.nvidia import PLACE, GpuParts
 from sandbox.errors import Refused
 from sandbox.job import Input, Limits
 from sandbox.posture import (
+    FULL,
     READ_ONLY_PATHS,
     ROOT_UID,
     Posture,
@@ -103,6 +104,65 @@ def oci_spec(
             **({"seccomp": _seccomp(loopback=loopback)} if posture.seccomp else {}),
             # A program that serves itself may use a low port, as on an engine.
             **({"sysctl": {"net.ipv4.ip_unprivileged_port_start": "0"}} if loopback and posture.network else {}),
+        },
+    }
+
+
+def bake_spec(
+    root: Path,
+    cgroup: str,
+    command: Sequence[str],
+    environment: Sequence[str],
+    capabilities: Sequence[str],
+    stage: tuple[Path, str],
+    *,
+    network: bool,
+) -> dict[str, Any]:
+    """A command that changes an image, as root with a few capabilities. Its limits are the host's, as on an engine."""
+    plain = ["nosuid", "noexec", "nodev"]
+    source, target = stage
+    mounts = [
+        _mount("/proc", "proc", plain),
+        _mount("/dev", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
+        _mount("/dev/shm", "tmpfs", [*plain, "mode=1777", "size=65536k"]),
+        _mount("/sys", "sysfs", [*plain, "ro"]),
+        {**_mount(target, "bind", ["bind", "rw", "nosuid", "nodev", "rprivate"]), "source": str(source)},
+    ]
+    if network:
+        names = (Path("/etc/resolv.conf"), Path("/etc/hosts"))
+        mounts += [
+            {**_mount(str(it), "bind", ["bind", "ro", *plain, "rprivate"]), "source": str(it.resolve())}
+            for it in names
+            if it.exists()
+        ]
+    return {
+        "ociVersion": "1.0.2",
+        "hostname": "baking",
+        "root": {"path": str(root), "readonly": False},
+        "process": {
+            "user": {"uid": ROOT_UID, "gid": ROOT_UID},
+            "args": list(command),
+            "env": [*environment, "HOSTNAME=baking"],
+            "cwd": "/",
+            "capabilities": {kind: list(capabilities) for kind in ("bounding", "effective", "permitted")},
+            "noNewPrivileges": True,
+        },
+        "mounts": mounts,
+        "linux": {
+            "cgroupsPath": cgroup,
+            "namespaces": [
+                {"type": kind} for kind in ("mount", "pid", "uts", "ipc", *(() if network else ("network",)))
+            ],
+            "rootfsPropagation": "private",
+            "resources": {
+                "devices": [
+                    {"allow": False, "access": "rwm"},
+                    *({"allow": True, "type": "c", "major": a, "minor": b, "access": "rwm"} for a, b in _DEVICES),
+                ]
+            },
+            "maskedPaths": masked_paths(FULL),
+            "readonlyPaths": list(READ_ONLY_PATHS),
+            "seccomp": _seccomp(loopback=True),
         },
     }
 

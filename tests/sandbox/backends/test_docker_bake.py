@@ -13,10 +13,9 @@ import pytest
 
 from sandbox import BakedImage, Bundle, DockerConfig, ImageSpec, Job, Outcome, Refused, Unavailable, baking
 from sandbox.backends.docker import bake as docker_bake
-from sandbox.backends.docker import bake_steps
 from sandbox.backends.docker.bake import bake
-from sandbox.backends.docker.bake_steps import workbench
 from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.workbench import workbench
 from sandbox.baking import baked_name
 from tests.sandbox.make_wheel import make_wheel
 
@@ -35,8 +34,7 @@ def fresh(*, base: str = BASE, run: tuple[str, ...] = (), **packages: tuple[str,
 def repository(monkeypatch: pytest.MonkeyPatch) -> str:
     """Of this test alone: others bake meanwhile."""
     name = f"blastdoor-baked-{uuid.uuid4().hex[:12]}"
-    for module in (baking, bake_steps):
-        monkeypatch.setattr(module, "REPOSITORY", name)
+    monkeypatch.setattr(baking, "REPOSITORY", name)
     return name
 
 

@@ -264,3 +264,21 @@ def test_campaign(user: User) -> None:
     seen = json.loads(user.run("blastdoor", "status", str(task), "--json", namespace=False).stdout)
     assert seen["campaign"]["counts"] == {"1/baseline": 1, "1/search": 4}
     assert {it.stat().st_uid for it in (task / ".blastdoor").rglob("*")} == {UID}
+
+
+@pytest.mark.docker
+@pytest.mark.timeout(600)
+def test_baked(user: User) -> None:
+    """What a task adds to its image is baked in the user's own namespace; no engine answers."""
+    task = user.home / "baked"
+    assert user.run("blastdoor", "init", str(task)).returncode == 0
+    file = task / "blastdoor.toml"
+    text = file.read_text().replace("# [image]\n", '[image]\nrun = ["echo 42 > /etc/answer"]\n')
+    file.write_text(
+        text.replace('command = ["python3", "solve.py"]', 'command = "cat /etc/answer && python3 solve.py"')
+    )
+    done = user.run("blastdoor", "run", str(task), "--backend", "runc", "--attempts", "1", "--seed", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "keeping the image as blastdoor-baked:" in done.stdout + done.stderr
+    log = user.run("blastdoor", "logs", "1", str(task), namespace=False)
+    assert log.stdout.startswith("42"), log.stdout + log.stderr

@@ -1,22 +1,20 @@
-"""What is done inside the container that becomes an image. Only the download of Debian packages has a network, in a
-second container that installs nothing and is thrown away."""
+"""What is done in the container that becomes an image, whoever makes it. Only the download of Debian packages has a
+network, in a second container that installs nothing and is thrown away."""
 
 import asyncio
-import contextlib
 import json
 import os
 import re
 import tarfile
 import tempfile
-import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Protocol
 
-from sandbox.backends.docker.engine import Engine
-from sandbox.baking import REPOSITORY, ImageSpec, is_requirement, last_word
+from sandbox.baking import ImageSpec, is_requirement, last_word
 from sandbox.environment import PROXIES
-from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.errors import Refused, Unavailable
 from sandbox.wheels import Interpreter, fetch_pip, fetch_wheels
 
 ROUNDS = 16
@@ -54,73 +52,34 @@ done
 ! command -v find >/dev/null || find / -xdev -type f -perm /6000 -exec chmod a-s {{}} +
 """
 
-T = TypeVar("T", str, str | None)
 
+class Workbench(Protocol):
+    """A copy of the base image that commands change, as root and without a network. What is put into STAGE is no part
+    of the image.
+    """
 
-def workbench(image: str, network: str) -> dict[str, object]:
-    """A container that waits for its stdin to end, and is removed with it."""
-    return {
-        "Image": image,
-        "Entrypoint": ["sh", "-c"],
-        "Cmd": ["read _"],
-        "User": "0:0",
-        "WorkingDir": "/",
-        "OpenStdin": True,
-        "StdinOnce": True,
-        "AttachStdin": True,
-        "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": {
-            "NetworkMode": network,
-            "AutoRemove": True,
-            "CapDrop": ["ALL"],
-            "CapAdd": list(CAPABILITIES),
-            "SecurityOpt": ["no-new-privileges"],
-            "LogConfig": {"Type": "none", "Config": {}},
-        },
-    }
+    async def execute(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes]:
+        """The exit code of one command, and the end of its output."""
 
+    async def put(self, archive: Path) -> None:
+        """Unpack a tar archive of ours into STAGE."""
 
-async def create(engine: Engine, creating: Coroutine[Any, Any, T]) -> T:
-    """A cancelled caller must not leave a container: nothing would end one that was never started."""
-    making = asyncio.create_task(creating)
-    try:
-        return await asyncio.shield(making)
-    except asyncio.CancelledError:
-        with contextlib.suppress(SandboxError):
-            if made := await making:
-                await engine.remove(made)
-        raise
-
-
-@contextlib.asynccontextmanager
-async def running(engine: Engine, container: str) -> AsyncIterator[None]:
-    """Started, and gone in the end, whatever happened."""
-    connection = None
-    try:
-        connection = await engine.attach(container)
-        await engine.start(container)
-        yield
-    finally:
-        with contextlib.suppress(SandboxError):  # it ends with our connection in any case
-            await engine.remove(container)
-        if connection:
-            connection.close()
+    def fetching(self) -> AbstractAsyncContextManager["Workbench"]:
+        """Another one, with the host's network, which is thrown away; what it leaves in STAGE/debs is there in ours."""
 
 
 class Baker:
     """The steps, in one running container: Debian packages first, for they may bring the Python that wheels need."""
 
-    def __init__(self, engine: Engine, container: str, spec: ImageSpec, progress: Callable[[str], None]) -> None:
-        self._engine = engine
-        self._container = container
+    def __init__(self, bench: Workbench, spec: ImageSpec, progress: Callable[[str], None]) -> None:
+        self._bench = bench
         self._spec = spec
         self._progress = progress
 
-    async def bake(self, base_id: str) -> None:
+    async def bake(self) -> None:
         with tempfile.TemporaryDirectory(prefix="blastdoor-bake-") as folder:
-            await self._step(["mkdir", STAGE], "making room")
             if self._spec.apt:
-                await self._install_debian(base_id, Path(folder, "debs.tar"))
+                await self._install_debian()
             if self._spec.pip:
                 await self._install_wheels(Path(folder))
         for line in self._spec.run:
@@ -129,14 +88,10 @@ class Baker:
             await self._step(["sh", "-c", line], f"the run line {short!r} failed")
         await self._step(["sh", "-c", FINISH], "the image cannot be used")
 
-    async def _install_debian(self, base_id: str, archive: Path) -> None:
+    async def _install_debian(self) -> None:
         self._progress(f"fetching Debian packages: {' '.join(self._spec.apt)}")
-        engine, name = self._engine, f"{REPOSITORY}-fetch-{uuid.uuid4().hex[:12]}"
-        container = await create(engine, engine.create(name, workbench(base_id, "host")))
-        async with running(engine, container):
-            await _fetch_debian(engine, container, self._spec.apt)
-            await engine.get(container, f"{STAGE}/debs", archive)
-        await engine.put(self._container, STAGE, archive)
+        async with self._bench.fetching() as other:
+            await _fetch_debian(other, self._spec.apt)
         self._progress("installing Debian packages, without network")
         await self._step(["sh", "-c", INSTALL], "apt-get", ["E:", "dpkg: error"], DEBIAN_FRONTEND="noninteractive")
 
@@ -164,10 +119,10 @@ class Baker:
         raise Refused(f"pip: the image still misses {missing} after {ROUNDS} rounds; name its dependencies in the list")
 
     async def _interpreter(self) -> Interpreter:
-        code, output = await self._engine.execute(self._container, ["sh", "-c", "command -v python3"], {})
+        code, output = await self._bench.execute(["sh", "-c", "command -v python3"], {})
         if code:
             raise Refused("the base image has no python3 to install wheels for; add python3 to apt")
-        code, output = await self._engine.execute(self._container, ["python3", "-c", LOOK], {})
+        code, output = await self._bench.execute(["python3", "-c", LOOK], {})
         try:
             version, kind, platform, libc = json.loads(output)
         except ValueError:
@@ -180,16 +135,16 @@ class Baker:
     async def _deliver(self, folder: Path, part: str) -> None:
         archive = folder / f"{part}.tar"
         await asyncio.to_thread(_pack, folder / part, part, archive)
-        await self._engine.put(self._container, STAGE, archive)
+        await self._bench.put(archive)
         archive.unlink()
 
     async def _pip(self) -> tuple[int, bytes]:
         settings = {"PIP_BREAK_SYSTEM_PACKAGES": "1", "PIP_ROOT_USER_ACTION": "ignore", "PIP_NO_CACHE_DIR": "1"}
         settings["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-        return await self._engine.execute(self._container, ["sh", "-c", PIP, "pip", *self._spec.pip], settings)
+        return await self._bench.execute(["sh", "-c", PIP, "pip", *self._spec.pip], settings)
 
     async def _step(self, command: Sequence[str], doing: str, marks: Sequence[str] = (), **environment: str) -> None:
-        code, output = await self._engine.execute(self._container, command, environment)
+        code, output = await self._bench.execute(command, environment)
         if code:
             raise Refused(f"{doing}: {last_word(output, marks)} (exit {code})")
 
@@ -205,17 +160,17 @@ def _pack(source: Path, name: str, archive: Path) -> None:
         target.add(source, name, filter=plain)
 
 
-async def _fetch_debian(engine: Engine, container: str, packages: Sequence[str]) -> None:
+async def _fetch_debian(bench: Workbench, packages: Sequence[str]) -> None:
     """With the image's own sources and keys, over the host's network: an engine may have no bridge."""
     environment = {name: os.environ[name] for name in PROXIES if name in os.environ}
-    code, output = await engine.execute(container, ["sh", "-c", "command -v apt-get"], {})
+    code, output = await bench.execute(["sh", "-c", "command -v apt-get"], {})
     if code:
         raise Refused("the base image has no apt-get; take one that is made from Debian or Ubuntu")
     update = ["apt-get", "update", "--quiet", "-o", "APT::Update::Error-Mode=any"]
-    code, output = await engine.execute(container, update, environment)
+    code, output = await bench.execute(update, environment)
     if code:
         raise Unavailable(f"the Debian archive could not be reached: {last_word(output, ['E:', 'W:'])}")
-    code, output = await engine.execute(container, ["sh", "-c", DOWNLOAD, "apt-get", *packages], environment)
+    code, output = await bench.execute(["sh", "-c", DOWNLOAD, "apt-get", *packages], environment)
     if code:
         line = last_word(output, ["E:"])
         if b"Failed to fetch" in output:

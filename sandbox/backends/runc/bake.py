@@ -1,0 +1,63 @@
+"""Bakes an image without a daemon: a copy of the base is changed step by step with the network off, then kept.
+
+One bakes, all others wait: who bakes holds a lock that the kernel lets go of when its holder dies. What a baker that
+was killed had begun is removed by the next owner, as for chambers.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+from sandbox.backends.runc.uses import Uses
+from sandbox.backends.runc.workbench import RuncWorkbench
+from sandbox.bake_steps import Baker
+from sandbox.baking import BakedImage, ImageSpec, baked_name
+from sandbox.errors import Refused
+
+if TYPE_CHECKING:
+    from sandbox.backends.runc.backend import RuncBackend
+
+LIMIT_S = 1800.0
+POLL_S = 0.5
+
+
+async def bake(
+    backend: "RuncBackend", spec: ImageSpec, progress: Callable[[str], None], limit_s: float = LIMIT_S
+) -> BakedImage:
+    try:
+        async with asyncio.timeout(limit_s):
+            return await _baked(backend, spec, progress)
+    except TimeoutError:
+        raise Refused(f"baking took longer than {limit_s:g} s and was given up; make the image smaller") from None
+
+
+async def _baked(backend: "RuncBackend", spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
+    images = backend.images
+    base = await images.image(spec.base)
+    id_ = spec.digest(f"sha256:{base.id}")
+    name = baked_name(id_)
+    async with _turn(Uses(images.folder / "baking"), id_, progress):
+        if images.loaded().get(name) != id_:
+            with images.making() as folder:
+                bench = RuncWorkbench(backend, base.folder, folder, base.environment)
+                await bench.prepare()
+                await Baker(bench, spec, progress).bake()
+                await bench.finish()
+                progress(f"keeping the image as {name}")
+                await asyncio.to_thread(images.keep, bench.root, id_, name, images.settings(base.id))
+    return BakedImage(name, f"sha256:{id_}")
+
+
+@contextlib.asynccontextmanager
+async def _turn(uses: Uses, id_: str, progress: Callable[[str], None]) -> AsyncIterator[None]:
+    told = False
+    while True:
+        with uses.alone(id_) as is_free:
+            if is_free:
+                yield
+                return
+        if not told:
+            progress("another process is baking this image; waiting for it")
+        told = True
+        await asyncio.sleep(POLL_S)
