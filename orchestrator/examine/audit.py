@@ -193,7 +193,8 @@ def _tell(parts: Parts, seen: Faces, found: Sequence[Found], runs: Sequence[Rehe
         text = "time counts: each call of the honest candidate was made longer, and cheats were held against that"
         findings.add(Section.CHEATS, Sign.NOTE, text)
     if seen.recurring and not any(it.adversary == "learnt by heart" for it in found) and parts.task.heldout is None:
-        text = f"{seen.recurring} questions are the same in every run: a candidate can learn their answers by heart"
+        same = "1 question is" if seen.recurring == 1 else f"{seen.recurring} questions are"
+        text = f"{same} the same in every run: a candidate can learn by heart what to answer"
         advice = "if they are not the task itself, draw them from candidate.rng(), or hold some back with [heldout]"
         findings.add(Section.CHEATS, Sign.WARN, text, advice)
     _tell_alone(parts, seen, findings)

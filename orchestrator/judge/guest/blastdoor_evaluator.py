@@ -73,6 +73,7 @@ def run_evaluator(
             try:
                 run(evaluator, path, found)
             except Exception as error:
+                _refuse_unsendable(door)
                 if not any(error is it for it in door.raised):
                     raise
                 raise BadOutput(door.failures[-1]) from error  # the candidate's own, which the evaluator let pass
@@ -197,13 +198,17 @@ def _short(value: Any, limit: int = MAX_TEXT) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _refuse_silence(door: Door, offered: Sequence[str], wanted: Sequence[str], found: Outcome) -> None:
-    """An evaluator that catches everything looks well whatever happened to it."""
+def _refuse_unsendable(door: Door) -> None:
     if door.unsendable:
         raise EvaluatorBroke(
             f"an argument of the evaluator cannot be sent to the candidate: {door.unsendable[0]};"
             " let it pass plain values"
         )
+
+
+def _refuse_silence(door: Door, offered: Sequence[str], wanted: Sequence[str], found: Outcome) -> None:
+    """An evaluator that catches everything looks well whatever happened to it."""
+    _refuse_unsendable(door)
     told = found.incorrect or found.texts.get("error", "") or "; ".join(found.notes)
     if not door.calls:
         if missing := [name for name in wanted if name not in offered]:

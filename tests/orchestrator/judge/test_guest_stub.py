@@ -530,6 +530,9 @@ BROKEN = {
     ),
     "neither called nor started the program": "def evaluate(program_path):\n    return {'combined_score': 1.0}\n",
     "cannot be sent to the candidate": EVALUATE.replace("solve(20)", "solve(object())"),
+    "cannot be sent to the candidate: solve: function": (
+        BY_SPEC + "def evaluate(path):\n    return {'combined_score': load(path).solve(lambda x: x)}\n"
+    ),
     "returned int, not a dict": BY_SPEC + "def evaluate(program_path):\n    return load(program_path).solve(1)\n",
 }
 
