@@ -10,10 +10,12 @@ import click
 from rich.table import Table
 
 from orchestrator.machine.images import LATEST, NAMES, Found, Host, Image, plan
+from orchestrator.machine.programs import Unprepared
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json
 from orchestrator.views.campaign.screen import open_screen
 from sandbox.backends.runc.images import Images
+from sandbox.baking import is_baked
 from sandbox.config.docker import default_docker_host
 from sandbox.config.own_engine import state_folder
 from sandbox.config.runc import default_images_folder
@@ -29,8 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 def command(context: click.Context, as_json: bool) -> None:
     """List the images that chambers start from: which are there, and which are not of today's definition."""
     if context.invoked_subcommand is None:
-        images = plan(os.environ.get(_BASE) or None, NAMES)
-        rows = _compared(images, _host(context.obj).present(images))
+        rows = [*_of_engine(context.obj), *_without_daemon(context.obj)]
         if as_json:
             print_json(rows)
         else:
@@ -103,6 +104,22 @@ def _host(settings: Settings) -> Host:
     return Host(settings.docker_host or default_docker_host(), state_folder())
 
 
+def _of_engine(settings: Settings) -> list[dict[str, Any]]:
+    """None where no engine answers, and there are others to show."""
+    images = plan(os.environ.get(_BASE) or None, NAMES)
+    try:
+        return _compared(images, _host(settings).present(images))
+    except Unprepared:
+        if not _unpacked(settings).loaded():
+            raise
+        return []
+
+
+def _without_daemon(settings: Settings) -> list[dict[str, Any]]:
+    names = _unpacked(settings).loaded()
+    return [{"image": name, "state": "baked" if is_baked(name) else "loaded", "bytes": None} for name in names]
+
+
 def _compared(images: Sequence[Image], found: dict[str, Found]) -> list[dict[str, Any]]:
     rows = []
     for image in images:
@@ -119,3 +136,5 @@ def _show(rows: list[dict[str, Any]]) -> None:
     open_screen().show(table)
     if any(row["state"] == "stale" for row in rows):
         click.echo("stale: not of the definition in this version, or on another base; `blastdoor images build NAME`")
+    if any(row["state"] in ("baked", "loaded") for row in rows):
+        click.echo("loaded and baked: here on disk, for chambers without a daemon; `blastdoor images prune` removes the baked")

@@ -1,9 +1,11 @@
 """`blastdoor images load` and `prune`: images for chambers without a daemon, from disk."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from orchestrator.machine.programs import Unprepared
 from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit
 from orchestrator.views.failing import explained
@@ -27,6 +29,22 @@ def test_loaded_twice_and_pruned(tmp_path: Path) -> None:
         )
     assert runner().invoke(cli, ["images", "prune"]).output == f"removed  {ids[0]}\n"
     assert runner().invoke(cli, ["images", "prune"]).output == "nothing to remove\n"
+
+
+def test_listed_where_no_engine_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were loaded are shown; where there are none, one line says how to get an engine."""
+    for name in ("DOCKER_HOST", "BLASTDOOR_DOCKER_HOST"):
+        monkeypatch.setenv(name, f"unix://{tmp_path}/none.sock")
+    none = runner().invoke(cli, ["images"])
+    assert isinstance(none.exception, Unprepared)
+    assert "no engine answers" in str(none.exception)
+    image = saved(tmp_path / "image", layer(*PROGRAMS).getvalue())
+    for name in ("own:latest", "blastdoor-baked:0123456789abcdef"):
+        runner().invoke(cli, ["images", "load", str(image), name])
+    rows = json.loads(runner().invoke(cli, ["images", "--json"]).output)
+    states = {"own:latest": "loaded", "blastdoor-baked:0123456789abcdef": "baked"}
+    assert {row["image"]: row["state"] for row in rows} == states
+    assert "own:latest" in runner().invoke(cli, ["images"]).output
 
 
 def test_hostile_numbers_are_one_line(tmp_path: Path) -> None:
