@@ -137,4 +137,6 @@ def _show(rows: list[dict[str, Any]]) -> None:
     if any(row["state"] == "stale" for row in rows):
         click.echo("stale: not of the definition in this version, or on another base; `blastdoor images build NAME`")
     if any(row["state"] in ("baked", "loaded") for row in rows):
-        click.echo("loaded and baked: here on disk, for chambers without a daemon; `blastdoor images prune` removes the baked")
+        click.echo(
+            "loaded and baked: here on disk, for chambers without a daemon; `blastdoor images prune` removes the baked"
+        )
