@@ -92,7 +92,7 @@ def chosen_node(state: State, text: str) -> Node:
     if text == "best":
         champion = state.champion()
         if champion is None:
-            raise click.UsageError("nothing is kept yet, so there is no best node")
+            raise click.UsageError(f"nothing is kept yet, so there is no best node{_best_before(state)}")
         return champion
     try:
         name = parse_node(text)
@@ -101,6 +101,13 @@ def chosen_node(state: State, text: str) -> Node:
     if name not in state.nodes:
         raise click.UsageError(f"there is no node {name}; blastdoor tree --all shows them")
     return state.nodes[name]
+
+
+def _best_before(state: State) -> str:
+    """That of the last run that has one: a run whose baseline failed hides it."""
+    bests = ((run.number, state.champion(run)) for run in reversed(list(state.runs.values())))
+    found = next(((number, best.id) for number, best in bests if best), None)
+    return f" of run {state.campaign.run}; that of run {found[0]} is {found[1]}" if found else ""
 
 
 def offered_node(state: State, text: str, task: Path, *, minimal: bool) -> Node:

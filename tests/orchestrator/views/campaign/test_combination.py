@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import click
 import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Combining, PoolMember, Role
+from orchestrator.views.campaign.opening import chosen_node
 from orchestrator.views.campaign.sections.combination import combination
 from orchestrator.views.campaign.waiting import how_it_goes_on
 from orchestrator.views.render.data import record
@@ -95,6 +97,15 @@ def test_a_stage_whose_baseline_failed(story: Story) -> None:
     )
     story.tell(e.AttemptEnded(node="2", ending=Ending.FAILED, why="exit code 1"))
     assert how_it_goes_on(story.state) == "mend the task, then start again with blastdoor combine"
+
+
+def test_the_best_of_a_stage_that_kept_nothing(story: Story) -> None:
+    """What the base stage found is not lost: the line that says so names its best."""
+    freeze(story)
+    with pytest.raises(click.UsageError, match=r"no best node of run 2; that of run 1 is 1\.1$"):
+        chosen_node(story.state, "best")
+    with pytest.raises(click.UsageError, match=r"there is no best node$"):
+        chosen_node(Story().open().state, "best")
 
 
 def test_no_such_stage(tmp_path: Path) -> None:
