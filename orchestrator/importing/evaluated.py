@@ -8,7 +8,7 @@ from orchestrator.change import shown
 from orchestrator.change.regions import spans, split_entry
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_is_used
-from orchestrator.importing.objects import classes_of, fields_of
+from orchestrator.importing.objects import FUNCTION, classes_of, fields_of
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
 from orchestrator.importing.source import Source
@@ -81,7 +81,7 @@ class Found:
 
     @property
     def called(self) -> list[str]:
-        return [*self.functions, *self.classes]
+        return [*self.functions, *(it for it in self.classes if it != FUNCTION)]
 
     def imported(self, request: ImportRequest, wanted: Wanted, lines: "Lines") -> Imported:
         workspace = _copied(self.source, self.program_needs, self.evaluator)

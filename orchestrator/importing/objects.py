@@ -6,20 +6,39 @@ from collections.abc import Collection, Iterator, Sequence
 from orchestrator.importing.survey import Survey
 
 _Definition = ast.FunctionDef | ast.ClassDef
+# The class of functions, as Python calls it: what a function gives may be a function of its own.
+FUNCTION = "function"
 
 
 def classes_of(tree: ast.Module, functions: Sequence[str], seen: Survey) -> list[str]:
     """Those that the evaluator names, and those whose objects a function that it calls may give it: the function
-    reaches the class, and the evaluator asks something for a member of this name.
+    reaches the class, and its objects can be called, or the evaluator asks something for a member of this name.
     """
     own = {it.name: it for it in tree.body if isinstance(it, _Definition)}
     reached = _reached(own, functions)
-    return [
+    named = [
         name
         for name, it in own.items()
         if isinstance(it, ast.ClassDef) and name[0] != "_"
-        if name in seen.words or (name in reached and seen.attributes & {*methods_of(own, it), *_values(own, it)})
+        if name in seen.words or (name in reached and _may_be_used(own, it, seen))
     ]
+    gives_functions = any(map(_gives_function, (own[name] for name in sorted(reached))))
+    return [*named, FUNCTION] if gives_functions else named
+
+
+def _may_be_used(own: dict[str, _Definition], of: ast.ClassDef, seen: Survey) -> bool:
+    methods = {it.name for it in _members(own, of) if isinstance(it, ast.FunctionDef) and not _is_property(it)}
+    return "__call__" in methods or bool(seen.attributes & {*methods, *_values(own, of)})
+
+
+def _gives_function(definition: _Definition) -> bool:
+    """Whether it answers with a function that it makes."""
+    within = [it for it in ast.walk(definition) if it is not definition]
+    made = {it.name for it in within if isinstance(it, ast.FunctionDef)}
+    answers = [it.value for it in within if isinstance(it, ast.Return)]
+    return isinstance(definition, ast.FunctionDef) and any(
+        isinstance(it, ast.Lambda) or (isinstance(it, ast.Name) and it.id in made) for it in answers
+    )
 
 
 def fields_of(tree: ast.Module, classes: Sequence[str], seen: Survey) -> list[str]:
@@ -28,15 +47,10 @@ def fields_of(tree: ast.Module, classes: Sequence[str], seen: Survey) -> list[st
     return [
         f"{name}.{value}"
         for name in classes
+        if name in own
         for value in dict.fromkeys(_values(own, own[name]))
         if value in seen.attributes and value[0] != "_"
     ]
-
-
-def methods_of(own: dict[str, _Definition], of: _Definition) -> Iterator[str]:
-    for it in _members(own, of):
-        if isinstance(it, ast.FunctionDef) and not _is_property(it) and it.name[0] != "_":
-            yield it.name
 
 
 def _reached(own: dict[str, _Definition], functions: Collection[str]) -> set[str]:

@@ -13,12 +13,11 @@ from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.config import number, read_config, section
 from orchestrator.importing.evaluated import Found, Lines, Names, Wanted, chosen, find
 from orchestrator.importing.source import Source
-from orchestrator.importing.survey import Survey
+from orchestrator.importing.survey import RANKED, Survey
 from orchestrator.task import TaskError
 
 _STAGES = ("evaluate_stage1", "evaluate_stage2", "evaluate_stage3")
 _NAMES = Names(["evaluator.py"], ["initial_program.*", "init_program.*"], ["evaluate", *_STAGES])
-_METRIC = "combined_score"
 # Where there is no combined_score: what people call the one number that counts, the clearest first.
 _NEXT_BEST = ("score", "overall_score", "total_score", "final_score", "composite_score", "fitness", "accuracy")
 _TIMEOUT_S = 300.0
@@ -88,14 +87,14 @@ def _metric(named: str | None, seen: Survey, path: object) -> tuple[str, str]:
     """Its name, and why it is this one. A mean of all numbers, as OpenEvolve takes it, would reward nonsense."""
     if named is not None:
         return named, "as you said"
-    if _METRIC in seen.metrics:
-        return _METRIC, "as OpenEvolve ranks by it"
+    if RANKED in seen.metrics:
+        return RANKED, "as OpenEvolve ranks by it"
     if found := next((name for name in _NEXT_BEST if name in seen.metrics), None):
-        return found, f"since there is no {_METRIC}, and its name says that it counts; --metric chooses another"
+        return found, f"since there is no {RANKED}, and its name says that it counts; --metric chooses another"
     if len(seen.metrics) == 1:
-        return seen.metrics[0], f"the only one, since there is no {_METRIC}"
+        return seen.metrics[0], f"the only one, since there is no {RANKED}"
     some = ", ".join(seen.metrics[:12]) or "nothing that can be read"
-    raise TaskError(f"{path}: returns no {_METRIC}; choose one of what it returns ({some}) with --metric")
+    raise TaskError(f"{path}: returns no {RANKED}; choose one of what it returns ({some}) with --metric")
 
 
 def _lines(found: Found, rules: _Rules, config_name: str, metric: str) -> Lines:

@@ -12,10 +12,10 @@ from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.config import number, read_config, section
 from orchestrator.importing.evaluated import Lines, Names, Wanted, chosen, find
 from orchestrator.importing.source import Source
+from orchestrator.importing.survey import RANKED
 
 _NAMES = Names(["evaluate.py"], ["initial.*"], ["main"])
 _SETTINGS = ("run_evo.py", "shinka.y*ml", "shinka*.y*ml")
-_METRIC = "combined_score"
 _TIMEOUT_S = 300.0
 _MEMORY_MIB = 2048
 _READ = ("task_sys_msg", "num_generations", "time")
@@ -31,7 +31,7 @@ def read(request: ImportRequest) -> Imported:
         origin=f"ShinkaEvolve: {', '.join(filter(None, [found.program, found.evaluator, name]))}",
         module="blastdoor_shinka",
         said=said if isinstance(said, str) else "",
-        metric=request.metric or _METRIC,
+        metric=request.metric or RANKED,
         wall_s=wall_s or _TIMEOUT_S,
         memory_mib=_MEMORY_MIB,
         attempts=int(number(settings.get("num_generations"), 1, 1_000_000, 0)),

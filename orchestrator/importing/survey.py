@@ -11,6 +11,8 @@ _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_tim
 _SEEDS = re.compile(r"(^|\.)(seed|default_rng|RandomState|Random)$")
 _STARTERS = re.compile(r"(^|\.)(Popen|run|call|check_call|check_output|system|create_subprocess_exec)$")
 _SELF_GRADED = re.compile(r"^(is_solution|is_valid|verify|validate|check|grade|score|evaluate)(_|$)")
+# What OpenEvolve and ShinkaEvolve rank by.
+RANKED = "combined_score"
 _ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -81,14 +83,24 @@ def dotted(node: ast.AST) -> str:
 
 
 def _metrics(tree: ast.Module) -> Iterator[str]:
-    """Keys of dicts that are texts, where the value may be a number."""
+    """Keys of dicts that are texts, where the value may be a number; and of a dataclass, what a system ranks by."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 if _is_text(key) and not isinstance(value, ast.Dict | ast.List | ast.JoinedStr) and not _is_text(value):
                     yield str(key.value)  # type: ignore[union-attr]  # a constant, as was just seen
+        elif isinstance(node, ast.Call) and dotted(node.func) == "dict":
+            yield from (it.arg for it in node.keywords if it.arg and not _is_text(it.value))
+        elif isinstance(node, ast.ClassDef):  # of settings, too, so only a name that says what it is
+            yield from (it for it in _annotated(node) if it == RANKED)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _is_text(node.slice):
             yield str(node.slice.value)  # type: ignore[attr-defined]  # as above
+
+
+def _annotated(node: ast.ClassDef) -> Iterator[str]:
+    for it in node.body:
+        if isinstance(it, ast.AnnAssign) and isinstance(it.target, ast.Name):
+            yield it.target.id
 
 
 def _is_text(node: ast.AST | None) -> bool:

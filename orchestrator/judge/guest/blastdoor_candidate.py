@@ -27,6 +27,8 @@ __all__ = ["serve", "serve_loaded"]
 
 # In front of a name: the value that the module, or an object, has under it is asked for, and nothing is called.
 VALUE = "="
+# The one name of an object that begins with an underscore and may be asked for: it is called itself.
+CALL = "__call__"
 _WORDS = 500
 _OBJECTS = 10_000
 Functions = Mapping[str, Callable[..., Any]]
@@ -132,7 +134,8 @@ def _answer_with_keywords(functions: Functions, objects: _Objects, request: memo
         name, arguments, keywords, options = decode_exact(request, objects.object)
         objects.classes, objects.enums = (frozenset(options.get(it, ())) for it in ("classes", "enums"))
         kind, dot, member = name.removeprefix(VALUE).partition(".")
-        if dot and (kind not in objects.classes or member.startswith("_") or not arguments):
+        hidden = member.startswith("_") and member != CALL
+        if dot and (kind not in objects.classes or hidden or not arguments):
             raise _Missing(f"there is no {kind}.{member}")
         if name.startswith(VALUE):
             value = getattr(arguments[0], member) if dot else _value_of(functions, kind)

@@ -27,6 +27,7 @@ from blastdoor_stub import Door, EvaluatorBroke, opened, opened_programs
 
 __all__ = ["EvaluatorBroke", "Outcome", "lend", "loaded", "run_evaluator"]
 
+FUNCTION = "function"
 MAX_ARTIFACT = 400
 MAX_TEXT = 300
 
@@ -65,7 +66,9 @@ def run_evaluator(
     with contextlib.ExitStack() as stack:
         candidate = stack.enter_context(relay(exact=True, classes=classes, enums=enums))
         folder, beside = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
-        names = ["start", "wait"] if program else [*functions, *classes]
+        # Functions that the program makes are objects, too, and no name of its own.
+        offered = [it for it in classes if it != FUNCTION]
+        names = ["start", "wait"] if program else [*functions, *offered]
         door = Door(candidate, names, constants, enums, fields)
         found = Outcome(metric, goal)
         entered = opened_programs(door, folder, beside, tools, program) if program else opened(door, folder)

@@ -36,6 +36,7 @@ ENUMS = "BLASTDOOR_STUB_ENUMS"
 FIELDS = "BLASTDOOR_STUB_FIELDS"
 # In front of a name: what stands there is asked for, and nothing is called (blastdoor_candidate).
 VALUE = "="
+CALL = "__call__"
 _WORDS = 300
 _LOOK_S = 0.05
 _ERRORS = {kind.__name__: kind for kind in (BadReply, NoFunction, NotPlain)}
@@ -172,6 +173,9 @@ class _Object(Handle):  # type: ignore[misc]  # the module beside it has no type
         if member in os.environ.get(FIELDS, "").split():
             return _calling(VALUE + member)(self)
         return partial(_calling(member), self)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return _calling(f"{self._remote.kind}.{CALL}")(self, *arguments, **keywords)
 
 
 def _number_of(value: Any) -> Any:

@@ -122,6 +122,20 @@ def test_without_a_config(tmp_path: Path) -> None:
     assert any("names no evaluator.timeout" in line for line in found.mapped)
 
 
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "dict(combined_score=program.solve(20), note='all')",
+        "vars(Report(program.solve(20)))\n\n@dataclass\nclass Report:\n    combined_score: float\n    worst: float\n",
+    ],
+)
+def test_the_metric_is_read_wherever_it_is_named(tmp_path: Path, returned: str) -> None:
+    """In a call of dict, and in a dataclass."""
+    evaluator = f"def evaluate(program_path):\n    program = load(program_path)\n    return {returned}\n"
+    found = imported(tmp_path, evaluator__py=evaluator)
+    assert "metric='combined_score'" in found.files["judge/judge.py"].decode()
+
+
 def test_another_metric_is_said(tmp_path: Path) -> None:
     """Without combined_score, the metric that was chosen is told with the reason; several without a clear one are not
     averaged but refused.
@@ -213,6 +227,24 @@ def test_objects_that_functions_give(tmp_path: Path) -> None:
     driver = found.files["judge/judge.py"].decode()
     assert "functions=['build'],\n        classes=['Tour', 'Base', 'Solver']," in driver
     assert "fields=['Tour.length', 'Base.seed', 'Solver.seed']," in driver
+
+
+@pytest.mark.parametrize(
+    ("body", "classes"),
+    [
+        ("    return lambda x: x", ["function"]),
+        ("    def fitted(x):\n        return x\n    return fitted", ["function"]),
+        ("    return Model()\n\nclass Model:\n    def __call__(self, x):\n        return x", ["Model"]),
+        ("    return sorted([n], key=lambda x: x)[0]", None),
+    ],
+)
+def test_what_a_function_gives_can_be_called(tmp_path: Path, body: str, classes: list[str] | None) -> None:
+    """A function or a model that the program makes stays with the candidate, and is called there."""
+    evaluator = EVALUATOR.replace("program.solve(20)", "program.fit(3)(20)")
+    found = imported(tmp_path, initial_program__py=f"def fit(n):\n{body}\n", evaluator__py=evaluator)
+    driver = found.files["judge/judge.py"].decode()
+    assert "functions=['fit']," in driver
+    assert (f"classes={classes!r}," in driver) if classes else ("classes=" not in driver)
 
 
 @pytest.mark.parametrize("other", ["solve = best", "solve = lambda x: x"])

@@ -353,6 +353,30 @@ def test_fields_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
     assert judge(in_a_child(script), offered, wanted=["solve"], classes=["Tour"], fields=FIELDS).result["score"] == 4
 
 
+class Model:
+    """What is called itself."""
+
+    def __call__(self, x: float, *, shift: float = 0) -> float:
+        return 2 * x + shift
+
+
+def test_objects_and_functions_that_are_called_themselves(judge: Judge) -> None:
+    """A program may answer with a model, or with a function that it made; other hidden members stay hidden."""
+    evaluator = (
+        BY_SPEC
+        + """
+def evaluate(program_path):
+    model, double = load(program_path).make()
+    return {"combined_score": model(3, shift=1) + double(4)}
+"""
+    )
+    offered: Functions = {"make": lambda: (Model(), lambda x: 2 * x)}
+    assert judge(evaluator, offered, wanted=["make"], classes=["Model", "function"]).result["score"] == 15
+    hidden = evaluator.replace("double(4)", "double.__globals__")
+    with pytest.raises(AttributeError, match="__globals__ of a candidate's object cannot be reached"):
+        judge(hidden, offered, wanted=["make"], classes=["Model", "function"])
+
+
 def test_a_field_that_a_candidate_does_not_have(judge: Judge) -> None:
     """It is the candidate's failure, as in one process."""
     evaluator = BY_SPEC + "def evaluate(path):\n    return {'combined_score': load(path).solve().missing}\n"
@@ -546,6 +570,12 @@ def test_a_broken_evaluator_is_no_score(judge: Judge, why: str, capsys: pytest.C
     assert why in str(broke.value)
     sys.excepthook(type(broke.value), broke.value, broke.value.__traceback__)
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_broken_evaluator_of_a_program_that_makes_functions(judge: Judge) -> None:
+    """That a program has no function of the name `function` is no fault of its."""
+    with pytest.raises(Exception, match="neither called nor started the program"):
+        judge("def evaluate(program_path):\n    return {'combined_score': 1.0}\n", classes=["function"])
 
 
 def no_luck(x: float) -> None:
