@@ -29,7 +29,7 @@ from orchestrator.loop.workbench import PoolFailed, Workbench
 from orchestrator.proposers import Proposer
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
-from orchestrator.task import Snapshot, Task, load_task
+from orchestrator.task import Snapshot, Task, TaskError, load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.assembling import make_bench, make_campaign
 from orchestrator.wiring.beginning import How, begin
@@ -43,12 +43,12 @@ from orchestrator.wiring.combining import (
 from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import forget_ledger, has_records, take_ledger
-from orchestrator.wiring.models import asks_a_model, open_models
+from orchestrator.wiring.models import asks_a_model, open_models, ready_models
 from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_deadline
 from orchestrator.wiring.playbooks import task_pages, with_playbooks
 from orchestrator.wiring.plugins import changed_since, faults, lent, name_of, refuse_missing
-from orchestrator.wiring.proposers import make_ranking, make_searcher
+from orchestrator.wiring.proposers import make_proposer, make_ranking, make_searcher
 from orchestrator.wiring.reading import campaign_folder, remember_task, task_folder_of
 from orchestrator.wiring.resuming import (
     CannotOpen,
@@ -126,6 +126,7 @@ async def open_campaign(
                 refuse_no_attempts(options)
             elif options["combine"]:
                 refuse_no_stage(task)
+                _refuse_no_search(task, task_folder, flags, settings)
             notes = tuple(faults())
             if how is How.RESUME:
                 refuse_missing(book.state.run, backend=flags.backend)
@@ -195,6 +196,22 @@ def _least(bench: Workbench, options: Options) -> int:
         return baseline
     guards = [guard_record(spec) for spec in bench.task.guards]
     return max(baseline, least_of_attempt(bench, guards)[Account.USD])
+
+
+def _refuse_no_search(task: Task, task_folder: Path, flags: Flags, settings: Settings) -> None:
+    """Before a run that combinations are to follow: what keeps them from being searched for is told now, not when the
+    base stage is over. Raises TaskError.
+    """
+    stage = task.combination()
+    try:
+        options = resolve(flags.of_a_stage(), stage, settings, runs=False)
+        make_searcher(options, stage, snapshot(stage, task_folder).tree)
+        if options["control"]:
+            make_proposer(options["control"], stage, control=True)
+        if asks_a_model(options):
+            ready_models(stage, options, settings)
+    except TaskError as error:
+        raise TaskError(f"combinations could not be searched for: {error}") from None
 
 
 def _refuse_no_room(bench: Workbench, options: Options) -> None:

@@ -63,3 +63,27 @@ def test_a_dry_run_tells_all_that_it_may_cost(tmp_path: Path, monkeypatch: pytes
     assert all(it["usd"] > 0 and it["wall_s"] > 0 for it in plan["more"])
     assert "6 attempts of combinations at worst: $" in blastdoor(*words).stdout
     assert not (folder / ".blastdoor").exists()
+
+
+@pytest.mark.parametrize(
+    ("search", "told"),
+    [
+        ('proposer = "llm"', "the proposer llm asks a model, and there is no key"),
+        ('proposer = "hybrid"\narms = ["random", "agents"]', "agents"),
+        ('proposer = "thompson"', "256"),
+    ],
+)
+def test_a_stage_that_cannot_be_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, search: str, told: str
+) -> None:
+    """It is told before the base stage begins, not when that is over."""
+    monkeypatch.setattr(session, "open_site", scripted_site(Script()))
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    folder = write_both(tmp_path / "task")
+    file = folder / "blastdoor.toml"
+    wide = file.read_text().replace("high = 20}", "high = 2000}")
+    file.write_text(f"{wide}\n[combine.search]\n{search}\n")
+    ran = blastdoor(*WORDS, folder)
+    assert "combinations could not be searched for: " in str(ran.exception)
+    assert told in str(ran.exception)
+    assert not (folder / ".blastdoor").exists()
