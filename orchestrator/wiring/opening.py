@@ -126,7 +126,7 @@ async def open_campaign(
                 refuse_no_attempts(options)
             elif options["combine"]:
                 refuse_no_stage(task)
-                _refuse_no_search(task, task_folder, flags, settings)
+                refuse_no_search(task, task_folder, flags, settings)
             notes = tuple(faults())
             if how is How.RESUME:
                 refuse_missing(book.state.run, backend=flags.backend)
@@ -198,7 +198,7 @@ def _least(bench: Workbench, options: Options) -> int:
     return max(baseline, least_of_attempt(bench, guards)[Account.USD])
 
 
-def _refuse_no_search(task: Task, task_folder: Path, flags: Flags, settings: Settings) -> None:
+def refuse_no_search(task: Task, task_folder: Path, flags: Flags, settings: Settings) -> None:
     """Before a run that combinations are to follow: what keeps them from being searched for is told now, not when the
     base stage is over. Raises TaskError.
     """

@@ -22,11 +22,12 @@ from orchestrator.settings import Settings
 from orchestrator.task import Task, load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.beginning import How
+from orchestrator.wiring.combining import refuse_no_stage
 from orchestrator.wiring.fitting import ceiling_of, check_site, fitted
 from orchestrator.wiring.least import check_cap
 from orchestrator.wiring.ledgers import has_ledger
 from orchestrator.wiring.models import asks_a_model, least_of_asking, models_lines, ready_models, worst_of_asking
-from orchestrator.wiring.opening import shape_of
+from orchestrator.wiring.opening import refuse_no_search, shape_of
 from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_door
 from orchestrator.wiring.playbooks import task_pages
@@ -105,6 +106,9 @@ def plan_campaign(folder: Path, how: How, flags: Flags, settings: Settings) -> P
         ready = ready_models(task, options, settings)
     if options["control"]:
         make_proposer(options["control"], task, control=True)
+    if options["combine"]:
+        refuse_no_stage(task)
+        refuse_no_search(task, folder, flags, settings)
     is_agent = "agent" in options.proposers
     form = shape_of(task, options, proposer, ceiling_of(task, site, agent=is_agent))
     judge_mode = judge_mode_of(task)

@@ -63,6 +63,9 @@ def test_a_dry_run_tells_all_that_it_may_cost(tmp_path: Path, monkeypatch: pytes
     assert all(it["usd"] > 0 and it["wall_s"] > 0 for it in plan["more"])
     assert "6 attempts of combinations at worst: $" in blastdoor(*words).stdout
     assert not (folder / ".blastdoor").exists()
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text().replace("combination = 6", "combination = 0"))
+    assert "budget.combination is 0" in str(blastdoor(*words).exception)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,8 @@ def test_a_stage_that_cannot_be_searched(
     file = folder / "blastdoor.toml"
     wide = file.read_text().replace("high = 20}", "high = 2000}")
     file.write_text(f"{wide}\n[combine.search]\n{search}\n")
-    ran = blastdoor(*WORDS, folder)
-    assert "combinations could not be searched for: " in str(ran.exception)
-    assert told in str(ran.exception)
+    for words in (WORDS, (*WORDS, "--dry-run")):
+        ran = blastdoor(*words, folder)
+        assert "combinations could not be searched for: " in str(ran.exception)
+        assert told in str(ran.exception)
     assert not (folder / ".blastdoor").exists()
