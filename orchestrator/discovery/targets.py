@@ -311,4 +311,5 @@ def near(parameters: Sequence[Parameter], editable: Sequence[str]) -> tuple[Para
 
 
 def ranked(targets: Sequence[Target]) -> list[Target]:
-    return sorted(targets, key=lambda it: -it.worth)
+    """Those with a hole come after all others: people take the first."""
+    return sorted(targets, key=lambda it: (bool(it.holes), -it.worth))

@@ -176,7 +176,10 @@ class Found:
         if self.constants:
             lines.append(f"{', '.join(self.constants)} of the program: read once, when it is loaded")
         if self.classes:
-            lines.append(f"objects of {', '.join(self.classes)} stay with the candidate: all that they say is its word")
+            kinds = ["functions" if it == FUNCTION else f"objects of {it}" for it in self.classes]
+            lines.append(
+                f"{', '.join(kinds)} that the program gives stay with the candidate: all that they say is its word"
+            )
         if self.way is Way.STARTED:
             lines.append(
                 f"{self.evaluator} starts programs: each takes some hundredths of a second more than there, and what"

@@ -12,7 +12,7 @@ from orchestrator.discovery.declared import packages_of
 from orchestrator.discovery.discover import discover as look
 from orchestrator.discovery.profile import read_profile, read_tests
 from orchestrator.discovery.suites import suites_of
-from orchestrator.discovery.targets import FunctionTarget, Pool, entries, regions
+from orchestrator.discovery.targets import FunctionTarget, Pool, entries, ranked, regions
 from orchestrator.importing.source import Source
 from orchestrator.task import TaskError
 from sandbox import Bundle, Ending, Job, Limits, Outcome
@@ -222,14 +222,17 @@ def test_regions_reach_through_comprehensions(tmp_path: Path) -> None:
 def test_short_calls_are_a_hole() -> None:
     """Where a question must be asked again and again to be timed, that is said, and ranks lower."""
 
-    def target(seconds: float) -> FunctionTarget:
-        return FunctionTarget("m", "f", "m.py", 0.5, 9, ("m.py::f",), (), Pool(b"", 10, 100, (seconds,), 90))
+    def target(seconds: float, share: float = 0.5) -> FunctionTarget:
+        return FunctionTarget("m", "f", "m.py", share, 9, ("m.py::f",), (), Pool(b"", 10, 100, (seconds,), 90))
 
     assert (target(1.0).holes, target(1.0).doubts) == ([], [])
     assert target(1.0).pool.repeat == 1
     assert "a cache of answers would gain" in target(0.0005).holes[0]
     assert "less than bringing it to another chamber" in target(0.0005).doubts[0]
     assert target(0.0005).worth < target(1.0).worth
+    small, short = target(1.0, share=0.001), target(0.0005)
+    assert small.worth < short.worth
+    assert ranked([short, small]) == [small, short], "a hole is worse than a small share"
 
 
 @pytest.mark.parametrize(

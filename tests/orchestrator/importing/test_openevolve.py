@@ -186,7 +186,7 @@ def test_a_class_of_the_program(tmp_path: Path) -> None:
     evaluator = EVALUATOR.replace("program.solve(20)", "program.Solver().is_solution(program.Solver().solve(20))")
     found = imported(tmp_path, initial_program__py=program, evaluator__py=evaluator)
     assert "functions=[],\n        classes=['Solver']," in found.files["judge/judge.py"].decode()
-    assert any("objects of Solver stay with the candidate" in line for line in found.findings)
+    assert any("objects of Solver that the program gives stay with the candidate" in line for line in found.findings)
     assert any("asks the program itself with is_solution" in line for line in found.findings)
 
 
