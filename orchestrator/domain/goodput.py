@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any
 
+from orchestrator.domain.census import Sort
 from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Phase, Role, Run, Trial
@@ -51,6 +52,11 @@ class Goodput:
         return asdict(self)
 
 
+def is_attempt(node: AnyNode | Sort) -> bool:
+    """Neither the baseline nor what minimising left takes one."""
+    return node.role not in (Role.BASELINE, Role.MINIMISED)
+
+
 def goodput(state: State, *, usd: int, elapsed_s: float, run: Run | None = None) -> Goodput:
     """Of a run, or of the present one. `usd` is in micro-dollars, and with `elapsed_s` the whole campaign's; what is
     the run's own of them lies between its beginning and that of the next one.
@@ -60,7 +66,7 @@ def goodput(state: State, *, usd: int, elapsed_s: float, run: Run | None = None)
     usd = max(0, (after.usd_before if after else usd) - run.usd_before)
     elapsed_s = max(0.0, (after.began_s if after else elapsed_s) - run.began_s)
     every = in_order(state, run)
-    nodes = [node for node in every if node.role is not Role.BASELINE]
+    nodes = [node for node in every if is_attempt(node)]
     ended = [node for node in nodes if node.phase is Phase.ENDED and node.ending]
     trials = [trial for trial in state.trials.values() if run_of(trial.node) == run.number]
     useful = sum(comparable(node, run) is not None for node in ended)

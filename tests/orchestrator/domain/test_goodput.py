@@ -5,8 +5,9 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.goodput import Goodput, comparable, goodput, gpus, in_order
-from orchestrator.domain.records import Purpose, Trial
-from tests.orchestrator.views.campaign.builder import Story
+from orchestrator.domain.records import Purpose, Role, Trial
+from orchestrator.views.campaign.sections.results import pace
+from tests.orchestrator.views.campaign.builder import Story, material
 
 
 @pytest.fixture
@@ -32,6 +33,18 @@ def test_useful_is_scored_and_comparable(story: Story) -> None:
     found = measured(story)
     assert (found.useful, found.ended, found.charged, found.scored, found.kept) == (2, 6, 5, 4, 1)
     assert found.endings == {"scored": 4, "timed out": 1, "stalled": 1}
+
+
+def test_what_minimising_left_is_no_attempt(story: Story) -> None:
+    """It is paid for from an account of its own, and is the winner once more; its trials count."""
+    story.attempt("1", 1.5, kept=True)
+    before = measured(story)
+    story.attempt("1.1", 1.5, kept=True, role=Role.MINIMISED)
+    found = measured(story)
+    assert (found.useful, found.ended, found.charged, found.scored, found.kept) == (1, 1, 1, 1, 1)
+    assert found.trials == before.trials + 1
+    assert found.chamber_hours > before.chamber_hours
+    assert "1 attempt ended" in str(pace(material(story)).line)
 
 
 def test_rates_are_per_dollar_and_hour(story: Story) -> None:

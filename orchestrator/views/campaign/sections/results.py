@@ -7,10 +7,11 @@ from orchestrator.domain import figures
 from orchestrator.domain.census import Sort
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.frontier import frontier_of
+from orchestrator.domain.goodput import is_attempt
 from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.node import path_to
-from orchestrator.domain.records import Node, Phase, Role, Run
+from orchestrator.domain.records import Node, Phase, Run
 from orchestrator.domain.state import State
 from orchestrator.views.campaign.looks import LOOKS, look_of
 from orchestrator.views.campaign.points import series_of
@@ -159,7 +160,7 @@ def pace(it: Material) -> Section:
 
 def _counts(node: AnyNode | Sort) -> bool:
     is_over = node.phase is Phase.ENDED and node.ending is not Ending.CANCELLED
-    return is_over and node.role is not Role.BASELINE
+    return is_over and is_attempt(node)
 
 
 def goodput(it: Material) -> Section:
