@@ -78,6 +78,59 @@ async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     assert run.functions == ("seen", "solve")
 
 
+# Asks for a solver and for what it finds, and never names a class of the program.
+USING = """
+import runpy
+from concurrent.futures import ThreadPoolExecutor
+
+
+def evaluate(program_path):
+    program = runpy.run_path(program_path)
+    solver = program["build"](seed=3)
+    with ThreadPoolExecutor(1) as pool:
+        tour = pool.submit(solver.solve, [3, 1, 2]).result(60)
+    assert sorted(tour.order) == [1, 2, 3]
+    return dict(combined_score=tour.length + program["fit"](2)(10), seed=solver.seed)
+"""
+GIVING = """
+from dataclasses import dataclass
+
+
+@dataclass
+class Tour:
+    order: list
+    length: float
+
+
+class Solver:
+    def __init__(self, seed):
+        self.seed = seed
+
+    def solve(self, points):
+        return Tour(points[::-1], 0.5)
+
+
+def build(seed):
+    return Solver(seed)
+
+
+def fit(slope):
+    return lambda x: slope * x
+"""
+
+
+async def test_an_evaluator_that_uses_objects(tmp_path: Path) -> None:
+    """A solver from a factory, a dataclass that it gives and a function that was made stay in their chamber, and are
+    used as if they were beside the evaluator.
+    """
+    source = write(tmp_path / "there", evaluator__py=USING, initial_program__py=GIVING, config__yaml=None)
+    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
+    assert run.scored, (run.reason, run.log, run.judgement)
+    assert run.judgement
+    assert run.judgement.result
+    assert run.judgement.result.metrics == {"combined_score": 20.5, "seed": 3.0}
+
+
 # Without packages, so that nothing has to be fetched: a test's own Python, and what an installer would have left.
 SCRIPT = """#!/bin/bash
 apt-get update
