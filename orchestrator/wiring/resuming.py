@@ -26,6 +26,7 @@ from orchestrator.wiring.site import Site
 # Of a task, what may change while a run goes on: it says how much and how fast, not what is measured.
 _MAY_CHANGE = ("budget", "search", "stall", "model", "agent", "roles", "playbook", "combine")
 _MAY_NOT = ("search.archive",)
+_OF_COMBINE_ALONE = ("workspace", "editable", "hidden", "exclude", "trial", "parameters", "tune", "members")
 # What held where nobody said anything, in runs that were begun before every option of a run was kept with it.
 _AT_FIRST = {
     "selection": "champion",
@@ -101,9 +102,17 @@ def check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot,
     ignored = ("task", *without)
     files = [name for name, digest in taken.digests.items() if name not in ignored and run.digests.get(name) != digest]
     if keys or files:
-        what = ", ".join([*keys, *(f"the files of {name}" for name in files)])
+        named = keys if run.combine is None else [_of_stage(key) for key in keys]
+        what = ", ".join([*named, *(f"the files of {name}" for name in files)])
         anew = "run --new-run" if run.combine is None else "combine"
         raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `{anew}`")
+
+
+def _of_stage(key: str) -> str:
+    """What the task file calls a key of a combination stage. Its statement tells how many members there may be."""
+    if key == "statement":
+        return "statement or combine.pool"
+    return f"combine.{key}" if key.split(".")[0] in _OF_COMBINE_ALONE else key
 
 
 def refuse_another(run: Run, options: Options) -> None:

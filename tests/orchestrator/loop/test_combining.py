@@ -542,6 +542,26 @@ async def test_a_stage_whose_workspace_changed(tmp_path: Path) -> None:
         assert stage.bench.state.campaign.run == 3
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("pool = 3", "pool = 2", r"\(statement or combine\.pool\)"),
+        ('command = ["combination"]', 'command = ["other"]', r"\(combine\.trial\.command\)"),
+    ],
+)
+async def test_a_stage_whose_section_changed(tmp_path: Path, old: str, new: str, told: str) -> None:
+    """The line names the keys as the task file has them."""
+    folder = write_both(tmp_path / "task")
+    await base_stage(folder)
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
+        await stage.run()
+    file = folder / "blastdoor.toml"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(CannotOpen, match=f"the task changed since run 2 began {told}"):
+        async with scripted(folder, None, {"value": 9}, how=How.RESUME):
+            pass
+
+
 async def test_winner_is_taken_apart_with_its_pool(tmp_path: Path) -> None:
     """A frozen pool is there as soon as the campaign is opened, also for those that open it without a search."""
     folder = write_both(tmp_path / "task")
