@@ -1,5 +1,5 @@
-"""What is done in the container that becomes an image, whoever makes it. Only the download of Debian packages has a
-network, in a second container that installs nothing and is thrown away."""
+"""What is done in the container that becomes an image, by an engine or without one. Only the download of Debian
+packages has a network, in a second container that installs nothing and is thrown away."""
 
 import asyncio
 import json

@@ -63,7 +63,7 @@ class RuncConfig(BaseModel, extra="forbid", frozen=True):
         try:
             if spec.is_empty:
                 return BakedImage(spec.base, f"sha256:{(await images.image(spec.base)).id}")
-            by_engine = await images.are_of_engine(spec.base)
+            by_engine = await images.is_of_engine(spec.base)
         finally:
             images.close()
         if by_engine:

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from sandbox import baking
 from sandbox.backends.docker.engine import Engine
 from sandbox.bake_steps import CAPABILITIES, STAGE
-from sandbox.errors import SandboxError, Unavailable
+from sandbox.baking import last_word
+from sandbox.errors import Refused, SandboxError
 
 T = TypeVar("T", str, str | None)
 
@@ -76,9 +77,9 @@ class DockerWorkbench:
 
     @classmethod
     async def of(cls, engine: Engine, container: str, base_id: str) -> "DockerWorkbench":
-        code, _ = await engine.execute(container, ["mkdir", STAGE], {})
+        code, output = await engine.execute(container, ["mkdir", STAGE], {})
         if code:
-            raise Unavailable(f"no folder could be made in the container that becomes the image (exit {code})")
+            raise Refused(f"making room: {last_word(output)} (exit {code})")
         return cls(engine, container, base_id)
 
     async def execute(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes]:

@@ -132,7 +132,7 @@ class RuncBackend:
         self.capabilities.admit(job)
         if job.limits.gpu and self._runtime.is_gvisor:
             raise NoSuchGpu("gVisor without a daemon has no GPU so far; use --backend runc, or docker, for this task")
-        await self._guard.ready()
+        await self.guarded()
         image = await self.images.image(job.image, job.realm)
         spec_for = self._specs(job, image, [(await self._located(item, job.realm), item) for item in job.inputs])
         if job.limits.gpu:
@@ -142,6 +142,10 @@ class RuncBackend:
             chamber = await self._warm.take(shape, lambda: self._make(spec_for, job.limits))
         chamber.serve(job)
         return chamber
+
+    async def guarded(self) -> None:
+        """Nothing is started before. Raises Unavailable when no warden can be had."""
+        await self._guard.ready()
 
     async def answers(self) -> None:
         """Nothing stands between us and the kernel."""

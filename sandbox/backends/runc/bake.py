@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from sandbox.backends.runc.uses import Uses
-from sandbox.backends.runc.workbench import RuncWorkbench
+from sandbox.backends.runc.workbench import RuncWorkbench, to_the_end
 from sandbox.bake_steps import Baker
 from sandbox.baking import BakedImage, ImageSpec, baked_name
 from sandbox.errors import Refused
@@ -45,7 +45,7 @@ async def _baked(backend: "RuncBackend", spec: ImageSpec, progress: Callable[[st
                 await Baker(bench, spec, progress).bake()
                 await bench.finish()
                 progress(f"keeping the image as {name}")
-                await asyncio.to_thread(images.keep, bench.root, id_, name, images.settings(base.id))
+                await to_the_end(images.keep, bench.root, id_, name, images.settings(base.id))
     return BakedImage(name, f"sha256:{id_}")
 
 

@@ -127,7 +127,7 @@ class Images:
                 self._publish(id_, settings, take)
             self._name(Named(name, id_))
 
-    async def are_of_engine(self, name: str) -> bool:
+    async def is_of_engine(self, name: str) -> bool:
         """Whether an engine that answers has to be asked what stands behind the name."""
         known = self._named(name)
         if known and not known.of_engine:

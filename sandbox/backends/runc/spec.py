@@ -122,10 +122,8 @@ def bake_spec(
     plain = ["nosuid", "noexec", "nodev"]
     source, target = stage
     mounts = [
-        _mount("/proc", "proc", plain),
-        _mount("/dev", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
+        *_kernel_mounts(),
         _mount("/dev/shm", "tmpfs", [*plain, "mode=1777", "size=65536k"]),
-        _mount("/sys", "sysfs", [*plain, "ro"]),
         {**_mount(target, "bind", ["bind", "rw", "nosuid", "nodev", "rprivate"]), "source": str(source)},
     ]
     if network:
@@ -154,12 +152,7 @@ def bake_spec(
                 {"type": kind} for kind in ("mount", "pid", "uts", "ipc", *(() if network else ("network",)))
             ],
             "rootfsPropagation": "private",
-            "resources": {
-                "devices": [
-                    {"allow": False, "access": "rwm"},
-                    *({"allow": True, "type": "c", "major": a, "minor": b, "access": "rwm"} for a, b in _DEVICES),
-                ]
-            },
+            "resources": {"devices": _device_rules(_DEVICES)},
             "maskedPaths": masked_paths(FULL),
             "readonlyPaths": list(READ_ONLY_PATHS),
             "seccomp": _seccomp(loopback=True),
@@ -187,9 +180,7 @@ def _mounts(
 ) -> list[dict[str, object]]:
     plain = ["nosuid", "noexec", "nodev"]
     mounts = [
-        _mount("/proc", "proc", plain),
-        _mount("/dev", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
-        _mount("/sys", "sysfs", [*plain, "ro"]),
+        *_kernel_mounts(),
         _mount("/sys/fs/cgroup", "cgroup", [*plain, "ro"]),
         _mount("/dev/mqueue", "mqueue", plain),
     ]
@@ -209,6 +200,15 @@ def _mounts(
     return mounts
 
 
+def _kernel_mounts() -> list[dict[str, object]]:
+    plain = ["nosuid", "noexec", "nodev"]
+    return [
+        _mount("/proc", "proc", plain),
+        _mount("/dev", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
+        _mount("/sys", "sysfs", [*plain, "ro"]),
+    ]
+
+
 def _driver(gpus: GpuParts | None) -> list[dict[str, object]]:
     if not gpus:
         return []
@@ -226,14 +226,15 @@ def _mount(target: str, kind: str, options: Sequence[str]) -> dict[str, object]:
     return {"destination": target, "type": kind, "source": kind, "options": list(options)}
 
 
+def _device_rules(numbers: Sequence[tuple[int, int]]) -> list[dict[str, object]]:
+    """None but these devices of characters."""
+    allowed = [{"allow": True, "type": "c", "major": a, "minor": b, "access": "rwm"} for a, b in numbers]
+    return [{"allow": False, "access": "rwm"}, *allowed]
+
+
 def _resources(posture: Posture, limits: Limits, runtime: str, place: Place) -> dict[str, Any]:
     numbers = [*_DEVICES, *((it.major, it.minor) for it in (place.gpus.nodes if place.gpus else ()))]
-    found: dict[str, Any] = {
-        "devices": [
-            {"allow": False, "access": "rwm"},
-            *({"allow": True, "type": "c", "major": a, "minor": b, "access": "rwm"} for a, b in numbers),
-        ]
-    }
+    found: dict[str, Any] = {"devices": _device_rules(numbers)}
     if posture.memory:
         # Equal means no swap at all.
         found["memory"] = {"limit": limits.memory, "swap": limits.memory}

@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from sandbox.backends.runc.runtime import Streams
 from sandbox.backends.runc.spec import bake_spec
 from sandbox.backends.runc.trees import copied_tree, remove_tree
 from sandbox.bake_steps import CAPABILITIES, STAGE
-from sandbox.errors import SandboxError, Unavailable
+from sandbox.errors import Refused, SandboxError, Unavailable
 
 if TYPE_CHECKING:
     from sandbox.backends.runc.backend import RuncBackend
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 _START_S = 60.0
 _OUTPUT_BYTES = 65_536
 _KILLED = 137
-# The runtime has ended by then, and with it whoever would have been told how the command did.
+# The runtime has ended by then, and it alone would have been told how the command did.
 _TELLING = '"$@"; printf "\\n%s %d\\n" "$0" "$?"'
 
 
 @dataclass(frozen=True)
 class RuncWorkbench:
-    """`folder` has the image's `root`, the `base` that it was copied from by another process or us, and `stage`."""
+    """`folder` is for the copy of `base` that becomes the image, for one that is thrown away, and for what is put."""
 
     backend: "RuncBackend"
     base: Path
@@ -52,7 +52,10 @@ class RuncWorkbench:
         return self.folder / "stage"
 
     async def prepare(self) -> None:
-        await asyncio.to_thread(copied_tree, self.base, self.root)
+        place = self.base / STAGE.lstrip("/")
+        if place.is_symlink() or place.exists():
+            raise Refused(f"the base image has something at {STAGE}, where its packages are put; take another one")
+        await to_the_end(copied_tree, self.base, self.root)
         self._stage.mkdir(mode=0o755, exist_ok=True)
 
     async def finish(self) -> None:
@@ -60,6 +63,7 @@ class RuncWorkbench:
         (self.root / STAGE.lstrip("/")).rmdir()
 
     async def execute(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes]:
+        await self.backend.guarded()
         chamber = uuid.uuid4().hex[:12]
         work = asyncio.create_task(asyncio.to_thread(self._executed, chamber, command, environment))
         try:
@@ -77,7 +81,7 @@ class RuncWorkbench:
             with archive.open("rb") as content:
                 Root(self._stage).apply(content)
 
-        await asyncio.to_thread(put)
+        await to_the_end(put)
 
     @contextlib.asynccontextmanager
     async def fetching(self) -> AsyncIterator["RuncWorkbench"]:
@@ -86,7 +90,7 @@ class RuncWorkbench:
         try:
             yield other
         finally:
-            await asyncio.to_thread(remove_tree, other.root)
+            await to_the_end(remove_tree, other.root)
 
     def _executed(self, chamber: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes]:
         estate = self.backend.estate
@@ -119,6 +123,17 @@ class RuncWorkbench:
             (self._stage, STAGE),
             network=self.has_network,
         )
+
+
+async def to_the_end(work: Callable[..., object], *words: object) -> None:
+    """In a thread. One who is cancelled waits for it: nothing writes on in a folder that goes with its maker."""
+    task = asyncio.create_task(asyncio.to_thread(work, *words))
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with contextlib.suppress(SandboxError):  # nobody asks any more
+            await task
+        raise
 
 
 def _tail(output: int) -> bytes:

@@ -4,15 +4,19 @@ import asyncio
 import contextlib
 import os
 import sys
+import threading
+import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sandbox import BakedImage, Bundle, ImageSpec, Job, Outcome, Refused, RuncConfig
+from sandbox import BakedImage, Bundle, ImageSpec, Job, Outcome, Refused, RuncConfig, Unavailable
+from sandbox.backends.guard import Guard
 from sandbox.backends.runc import bake as runc_bake
+from sandbox.backends.runc import workbench
 from sandbox.backends.runc.images import Images
 from sandbox.backends.runc.workbench import RuncWorkbench
 from tests.sandbox.make_wheel import make_wheel
@@ -42,6 +46,14 @@ def fresh(*, base: str = BUSYBOX, run: tuple[str, ...] = (), **packages: tuple[s
 async def baked(config: RuncConfig, spec: ImageSpec) -> tuple[BakedImage, list[str]]:
     lines: list[str] = []
     return await config.bake(spec, lines.append), lines
+
+
+async def comes_true(look: Callable[[], bool]) -> bool:
+    for _ in range(600):
+        if look():
+            return True
+        await asyncio.sleep(0.1)
+    return False
 
 
 async def chamber(config: RuncConfig, image: BakedImage, script: str, **files: str) -> Outcome:
@@ -142,12 +154,44 @@ async def test_bounded_in_time(config: RuncConfig) -> None:
 
 @pytest.mark.parametrize("wait", [0.0, 0.05, 0.3, 1.0])
 async def test_cancelled(config: RuncConfig, wait: float) -> None:
-    """Whoever gives up leaves nothing that runs, at any moment of it."""
+    """One who gives up leaves nothing that runs, at any moment of it."""
     at_work = asyncio.create_task(baked(config, fresh(run=("sleep 600",))))
     await asyncio.sleep(wait)
     at_work.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await at_work
+
+
+async def test_cancelled_while_the_base_is_copied(config: RuncConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What copies is waited for: nobody writes any more into the folder that is removed."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def slowly(source: Path, target: Path) -> Path:
+        target.mkdir()
+        begun.set()
+        for number in range(50):
+            (target / str(number)).write_text("")
+            time.sleep(0.01)
+        ended.set()
+        return target
+
+    monkeypatch.setattr(workbench, "copied_tree", slowly)
+    at_work = asyncio.create_task(baked(config, fresh()))
+    await asyncio.to_thread(begun.wait)
+    at_work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await at_work
+    assert ended.is_set()
+
+
+async def test_a_base_that_has_our_folder(config: RuncConfig) -> None:
+    """What lies where we put things is refused before anything runs, and is not lost."""
+    image, _ = await baked(config, fresh(run=("mkdir /keep",)))
+    root = config.images_folder / "roots" / image.digest.removeprefix("sha256:")
+    (root / "keep").rename(root / "blastdoor-bake")
+    with pytest.raises(Refused, match="has something at /blastdoor-bake"):
+        await baked(config, fresh(base=image.name))
+    assert (root / "blastdoor-bake").is_dir()
 
 
 async def test_a_stage_that_leads_elsewhere(
@@ -192,6 +236,17 @@ async def test_debian_packages(config: RuncConfig) -> None:
     assert b"Packages" not in outcome.log_tail
 
 
+async def test_nothing_is_started_unguarded(config: RuncConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a warden, a command would run on after a baker that is killed."""
+
+    async def none(guard: Guard) -> None:
+        raise Unavailable("the warden did not start")
+
+    monkeypatch.setattr(Guard, "ready", none)
+    with pytest.raises(Unavailable, match="the warden did not start"):
+        await baked(config, fresh())
+
+
 @pytest.mark.crash
 async def test_baker_that_was_killed(config: RuncConfig) -> None:
     """After a SIGKILL of the baker its processes go, and the next one bakes and removes what was begun."""
@@ -206,11 +261,9 @@ asyncio.run(config.bake(spec, lambda line: print(line, flush=True)))"""
     )
     assert process.stdout
     assert b"sleep 300" in await asyncio.wait_for(process.stdout.readline(), 120)
+    assert await comes_true(lambda: any((config.folder / "chambers").glob("*/*/pid")))
     process.kill()
     await process.wait()
-    for _ in range(600):
-        if not list((config.folder / "chambers").glob("*")):
-            break
-        await asyncio.sleep(0.1)
+    assert await comes_true(lambda: not any((config.folder / "chambers").glob("*"))), "its warden ends nothing"
     _, lines = await baked(config, fresh())
     assert "keeping" in lines[-1]
