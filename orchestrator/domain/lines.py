@@ -1,7 +1,7 @@
 """Records of a long campaign, of which few are looked at: each is made of its row when somebody asks for it.
 
 One who goes through all of them needs little of each: a line has that, under the names that the record has, and is read
-in an eighth of the time. What a record must have, a line must have, so a row that is none is found by both.
+in a seventh of the time. What a record must have, a line must have, so a row that is none is found by both.
 """
 
 import threading

@@ -28,7 +28,7 @@ SIDES = ("a", "b")
 
 class Ended(BaseModel):
     """How a campaign ended: `why` in its own words; `failed` where it came to no baseline. The rest is how far it was
-    then: whoever goes on with it by hand changes nothing of the comparison. Older ones do not say that.
+    then: one who goes on with it by hand changes nothing of the comparison. Older ones do not say that.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

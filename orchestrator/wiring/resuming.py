@@ -104,8 +104,8 @@ def check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot,
     if keys or files:
         named = keys if run.combine is None else [_of_stage(key) for key in keys]
         what = ", ".join([*named, *(f"the files of {name}" for name in files)])
-        anew = "run --new-run" if run.combine is None else "combine"
-        raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `{anew}`")
+        begins = "run --new-run" if run.combine is None else "combine"
+        raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `{begins}`")
 
 
 def _of_stage(key: str) -> str:

@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 def command(context: click.Context, as_json: bool) -> None:
     """List the images that chambers start from: which are there, and which are not of today's definition."""
     if context.invoked_subcommand is None:
-        rows = [*_of_engine(context.obj), *_without_daemon(context.obj)]
+        rows = _found(context.obj)
         if as_json:
             print_json(rows)
         else:
@@ -104,20 +104,16 @@ def _host(settings: Settings) -> Host:
     return Host(settings.docker_host or default_docker_host(), state_folder())
 
 
-def _of_engine(settings: Settings) -> list[dict[str, Any]]:
-    """None where no engine answers, and there are others to show."""
-    images = plan(os.environ.get(_BASE) or None, NAMES)
+def _found(settings: Settings) -> list[dict[str, Any]]:
+    """Those of the engine, and those on disk; where no engine answers, the latter alone, if there are any."""
+    images, names = plan(os.environ.get(_BASE) or None, NAMES), _unpacked(settings).loaded()
+    on_disk = [{"image": name, "state": "baked" if is_baked(name) else "loaded", "bytes": None} for name in names]
     try:
-        return _compared(images, _host(settings).present(images))
+        return [*_compared(images, _host(settings).present(images)), *on_disk]
     except Unprepared:
-        if not _unpacked(settings).loaded():
+        if not on_disk:
             raise
-        return []
-
-
-def _without_daemon(settings: Settings) -> list[dict[str, Any]]:
-    names = _unpacked(settings).loaded()
-    return [{"image": name, "state": "baked" if is_baked(name) else "loaded", "bytes": None} for name in names]
+        return on_disk
 
 
 def _compared(images: Sequence[Image], found: dict[str, Found]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""As much of a node's row as a dot of a plot and a line of a table need: a tenth of the time that the whole takes."""
+"""As much of a node's row as a dot of a plot and a line of a table need: a seventh of the time that the whole takes."""
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.lines import Line, SpentLine
