@@ -9,7 +9,7 @@ print(finished.reason, finished.champion.id, finished.best.metrics, finished.bas
 
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,8 +85,10 @@ async def search(
     finished = await _session(Path(task), how, said, settings, observer, instance)
     may_combine = said.combine or how is How.RESUME
     if may_combine and not finished.gave_up and combines_next(Path(task), settings):
-        with suppress(NoRoom):  # then the caps ended all of it, as `finished` says
+        try:
             finished = await _session(Path(task), How.COMBINE, said.of_a_stage(), settings, observer, None)
+        except NoRoom as error:
+            finished = replace(finished, reason=f"{finished.reason}; {error}")
     return finished
 
 

@@ -59,6 +59,7 @@ async def test_combinations_without_room(folder: Path) -> None:
     (folder / "combine").mkdir()
     (folder / "combine" / "params.json").write_text('{"value": 2}\n')
     finished = await search(folder, proposer="grid", attempts=3, combine=True, rate=1e6, width=1)
+    assert "; combinations are not begun: the held-out split was asked 3 of 3 times" in finished.reason
     assert finished.reason.startswith("the held-out split was asked 3 times")
     assert finished.champion
     with read_campaign(folder) as campaign:
