@@ -14,7 +14,6 @@ from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, judged,
 BITS = 128
 # Half are right by chance, give or take 5.7: one message in a hundred million is read this well without a channel.
 READ = 96
-LISTING = QUICK.model_copy(update={"wall": 60.0})
 
 # Files that no interpreter opens by itself, and large enough that a look at the second page is a look of its own.
 FILES = """
@@ -155,7 +154,7 @@ REALM = "suite"
 async def files_of_another_realm(arena: Arena) -> Finding:
     """Chambers of one realm see the same inodes, and with them one cache; those of two have none in common."""
     layers = [await arena.host.files_of(IMAGE, realm) for realm in ("", REALM)]
-    outcomes = [await arena.run(NUMBERS, realm=realm, limits=LISTING) for realm in ("", "", REALM)]
+    outcomes = [await arena.run(NUMBERS, realm=realm) for realm in ("", "", REALM)]
     first, again, other = (told(outcome).get("numbers", {}) for outcome in outcomes)
     known = set(first.values())
     shared = sum(number in known for number in other.values())

@@ -30,28 +30,30 @@ def _secret() -> Iterator[str]:
 
 
 # The canary itself must not travel, not even to be searched for: its beginning is what is looked for. The decoy
-# proves that the search finds what is there. /usr is the image's, older than the canary.
+# proves that the search finds what is there. /usr is the image's, older than the canary. One walk looks for both:
+# a loaded gVisor takes long over it.
 SEARCH = """
 import glob, os
 from probe import *
-def search(needle):
-    found, looked = [], 0
-    for folder, folders, files in os.walk("/"):
-        folders[:] = [name for name in folders if (folder, name) not in (("/", "proc"), ("/", "sys"), ("/", "usr"))]
-        paths = [os.path.join(folder, name) for name in files]
-        if folder == "/":
-            paths += glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline")
-        for path in paths:
-            try:
-                if os.path.isfile(path) and os.path.getsize(path) < 2**20 and needle in open(path, "rb").read(2**20):
-                    found.append(path)
-                looked += 1
-            except OSError:
-                pass
-    return found, looked
-found, looked = search(b"can" + b"ary-")
-decoys, _ = search(b"dec" + b"oy-")
-tell(found=found, looked=looked, decoys=decoys)
+needles = {"found": b"can" + b"ary-", "decoys": b"dec" + b"oy-"}
+seen, looked = {kind: [] for kind in needles}, 0
+for folder, folders, files in os.walk("/"):
+    folders[:] = [name for name in folders if (folder, name) not in (("/", "proc"), ("/", "sys"), ("/", "usr"))]
+    paths = [os.path.join(folder, name) for name in files]
+    if folder == "/":
+        paths += glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline")
+    for path in paths:
+        try:
+            if os.path.isfile(path) and os.path.getsize(path) < 2**20:
+                with open(path, "rb") as file:
+                    held = file.read(2**20)
+                for kind, needle in needles.items():
+                    if needle in held:
+                        seen[kind].append(path)
+            looked += 1
+        except OSError:
+            pass
+tell(looked=looked, **seen)
 """
 
 
