@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, judged, told
+from sandbox.attacks.attack import IMAGE, Arena, Finding, attack, judged, told
 
 BITS = 128
 # Half are right by chance, give or take 5.7: one message in a hundred million is read this well without a channel.
