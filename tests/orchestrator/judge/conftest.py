@@ -1,0 +1,57 @@
+"""What tests of evaluators share: a judge's own process as they find it."""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.judge.helpers import GUEST
+from tests.orchestrator.judge.evaluators import Channel, Functions, Judge
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
+    """Runs an evaluator on functions and gives the channel, with what was handed over."""
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "path", [str(GUEST), *sys.path])
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    for name in (
+        "BLASTDOOR_STUB_SOCKET",
+        "BLASTDOOR_STUB_ENUMS",
+        "BLASTDOOR_STUB_FIELDS",
+        "EVO_RESULT_PATH",
+        "PYTHONPATH",
+    ):
+        monkeypatch.setenv(name, os.environ.get(name, ""))
+    monkeypatch.setenv("BLASTDOOR_SEED", "7")
+    for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():
+        monkeypatch.setenv(f"BLASTDOOR_{name}", str(tmp_path / "out" / place))
+    opened: list[Channel] = []
+
+    def run(
+        evaluator: str,
+        functions: Functions | None = None,
+        wanted: Sequence[str] = ("solve",),
+        system: str = "openevolve",
+        **more: Any,
+    ) -> Channel:
+        (tmp_path / "evaluator.py").write_text(evaluator)
+        channel = Channel({"solve": lambda x: 2 * x} if functions is None else functions)
+        opened.append(channel)
+        monkeypatch.setattr(importlib.import_module("blastdoor_relay"), "Frames", lambda: channel)
+        judging = importlib.import_module(f"blastdoor_{system}")
+        said = {"metric": "combined_score", **more}
+        judging.judge(evaluator=str(tmp_path / "evaluator.py"), functions=wanted, **said)
+        return channel
+
+    yield run
+    for channel in opened:
+        channel.close()
+    for name in set(sys.modules) - before:
+        if name.startswith(("blastdoor_", "evaluation_module", "openevolve", "shinka")):
+            del sys.modules[name]
