@@ -4,9 +4,11 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from orchestrator.loop.rehearsal import rehearse
+from orchestrator.examine.checkup import why_not
+from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.loop.workbench import Parts
 from orchestrator.task import TaskError
+from orchestrator.text import short
 from sandbox import SandboxError
 
 
@@ -32,8 +34,17 @@ async def score_twice(open_parts: Callable[[], AbstractAsyncContextManager[Parts
                 run = await rehearse(parts)
                 result = run.judgement.result if run.judgement else None
                 if not run.scored or result is None:
-                    return TwoRuns(why=f"the baseline got no score ({run.reason or 'its judge gave none'})")
+                    return TwoRuns(why=f"the baseline got no score ({_why_not(run)})")
                 scores.append(result.metrics.get(name, result.score or 0.0))
     except (SandboxError, TaskError) as error:
         return TwoRuns(why=f"no chamber could be had ({error})")
     return TwoRuns(tuple(scores))
+
+
+def _why_not(run: Rehearsal) -> str:
+    """With the last line of a judge that broke: no log is shown beside this."""
+    judged = run.judgement
+    if run.ending is not None or judged is None or judged.result is not None:
+        return why_not(run)
+    last = next((short(it, 300) for it in reversed(judged.log.split(b"\n")) if it.strip()), "")
+    return f"{judged.fault}: {last}" if last else why_not(run)

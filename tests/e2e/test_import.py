@@ -1,13 +1,17 @@
 """An imported task on a real engine: the evaluator in one chamber, the program that it believes to load in another."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from orchestrator.api import How, read_campaign
+from orchestrator.examine.baseline import score_twice
 from orchestrator.importing import Imported, ImportRequest, harbor, write_task
 from orchestrator.importing.openevolve import read
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
+from orchestrator.loop.workbench import Parts
 from orchestrator.settings import Settings
 from orchestrator.task import load_task
 from orchestrator.task.snapshot import snapshot
@@ -236,6 +240,39 @@ async def test_a_program_that_an_evaluator_starts(tmp_path: Path) -> None:
     told = run.judgement.result.metrics
     expected = {"late": 1.0, "built": 7.0, "ended": -9.0, "elsewhere": 0.0, "seen": 0.0, "judge": 0.0}
     assert told == {"combined_score": 42.0, **expected}
+
+
+RAISES = """
+import runpy
+
+{before}
+def evaluate(program_path):
+    return {{"combined_score": runpy.run_path(program_path)["solve"](1) + 1}}
+"""
+RAISED = {
+    "": (
+        "it says that the baseline is no solution: the evaluator raised TypeError: unsupported operand type(s) for +:"
+        " 'NoneType' and 'int' (evaluator.py:6)"
+    ),
+    "scale": "judge failed: evaluator.py: the evaluator raised NameError: name 'scale' is not defined (evaluator.py:4)",
+}
+
+
+@pytest.mark.parametrize("before", RAISED)
+async def test_an_evaluator_that_raises(tmp_path: Path, before: str) -> None:
+    """After a call the program is no solution, before it the judge broke; either is told in one line."""
+    evaluator, program = RAISES.format(before=before), "def solve(x):\n    return None\n"
+    source = write(tmp_path / "there", evaluator__py=evaluator, initial_program__py=program, config__yaml=None)
+    write_task(read(ImportRequest(source, "small")), tmp_path / "task")
+    task, settings = load_task(tmp_path / "task"), Settings()
+    async with docker_site(docker_config(settings, inputs_folder=tmp_path / "cache"), settings.image) as site:
+
+        @asynccontextmanager
+        async def parts() -> AsyncIterator[Parts]:
+            yield await make_parts(task, snapshot(task, tmp_path / "task"), site)
+
+        told = await score_twice(parts)
+    assert told.why == f"the baseline got no score ({RAISED[before]})"
 
 
 NOISY = """

@@ -3,7 +3,8 @@ Python 3.9 up. What is special to one system is in a module of its own (blastdoo
 
 The path that the evaluator gets is that of a stub (blastdoor_stub). Evaluators catch every error and answer with a
 score of 0, so what went wrong is noticed here: an evaluator that called nobody, or whose arguments cannot be sent, is a
-judge that broke, not a bad candidate.
+judge that broke, not a bad candidate. One that called the candidate and then raised an error could not cope with what
+it was told: the candidate has no score, and a judge that broke would be one that it can break at will.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numbers
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -75,11 +77,16 @@ def run_evaluator(
         with entered as path:
             try:
                 run(evaluator, path, found)
-            except Exception as error:
+            except BaseException as error:  # it may exit, and may be cancelled
                 _refuse_unsendable(door)
-                if not any(error is it for it in door.raised):
-                    raise
-                raise BadOutput(door.failures[-1]) from error  # the candidate's own, which the evaluator let pass
+                told = door.told_of(error)
+                if told and any(error is it for it, _ in door.raised):
+                    raise BadOutput(told) from error  # the candidate's own, which the evaluator let pass
+                own = _told(error, evaluator)
+                if not door.asked:
+                    _refuse_missing(candidate.functions, names)
+                    raise EvaluatorBroke(own) from error
+                raise BadOutput("; ".join(filter(None, [told, own]))) from error
         _refuse_silence(door, candidate.functions, names, found)
         found.publish(door)
 
@@ -98,8 +105,32 @@ def _run_on_file(run: Callable[[str, str, Outcome], None], evaluator: str, reads
     path = outputs() / reads
     if not path.is_file():
         raise BadOutput(f"there is no {reads}")
-    run(evaluator, str(path), found)
+    try:
+        run(evaluator, str(path), found)
+    except BaseException as error:
+        raise BadOutput(_told(error, evaluator)) from error
     found.publish()
+
+
+def _told(error: BaseException, evaluator: str) -> str:
+    """One line on an error of the evaluator; the story from its own first line on goes to the log."""
+    if isinstance(error, EvaluatorBroke):
+        return str(error)
+    folder = Path(evaluator).resolve().parent
+    steps = [(it, Path(it.tb_frame.f_code.co_filename)) for it in _steps(error)]
+    # Our own modules lie beside it.
+    own = [(it, path) for it, path in steps if folder in path.parents and not path.name.startswith("blastdoor_")]
+    traceback.print_exception(type(error), error, own[0][0] if own else error.__traceback__)
+    words = " ".join(_short(error.args[0] if len(error.args) == 1 else str(error)).split())
+    at = f" ({own[-1][1].relative_to(folder)}:{own[-1][0].tb_lineno})" if own else ""
+    return f"the evaluator raised {type(error).__name__}{f': {words}' if words else ''}{at}"
+
+
+def _steps(error: BaseException) -> Iterator[TracebackType]:
+    step = error.__traceback__
+    while step:
+        yield step
+        step = step.tb_next
 
 
 def loaded(name: str) -> ModuleType:
@@ -209,13 +240,17 @@ def _refuse_unsendable(door: Door) -> None:
         )
 
 
+def _refuse_missing(offered: Sequence[str], wanted: Sequence[str]) -> None:
+    if missing := [name for name in wanted if name not in offered]:
+        raise NoFunction(f"the program has no function {missing[0]}; it has: {', '.join(offered) or 'none'}")
+
+
 def _refuse_silence(door: Door, offered: Sequence[str], wanted: Sequence[str], found: Outcome) -> None:
     """An evaluator that catches everything looks well whatever happened to it."""
     _refuse_unsendable(door)
     told = found.incorrect or found.texts.get("error", "") or "; ".join(found.notes)
     if not door.calls:
-        if missing := [name for name in wanted if name not in offered]:
-            raise NoFunction(f"the program has no function {missing[0]}; it has: {', '.join(offered) or 'none'}")
+        _refuse_missing(offered, wanted)
         raise EvaluatorBroke(
             f"the evaluator neither called nor started the program{f' ({told})' if told else ''}; see whether its files"
             " and packages are there ([judge.image], import --place)"

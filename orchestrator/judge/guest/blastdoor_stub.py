@@ -38,6 +38,8 @@ FIELDS = "BLASTDOOR_STUB_FIELDS"
 VALUE = "="
 CALL = "__call__"
 _WORDS = 300
+# So many errors that led to one another are looked at; they can be made to lead in a circle.
+_CHAIN = 100
 _LOOK_S = 0.05
 _ERRORS = {kind.__name__: kind for kind in (BadReply, NoFunction, NotPlain)}
 
@@ -72,7 +74,10 @@ class Door:
         self.functions = [name for name in names if name in candidate.functions]
         self.calls = 0
         self.failures: list[str] = []
-        self.raised: list[Exception] = []
+        # Errors of the candidate as the evaluator got them, and what was told of each.
+        self.raised: list[tuple[Exception, str]] = []
+        # Whether anything that the evaluator has is the candidate's word.
+        self.asked = False
         self.unsendable: list[str] = []
 
     def call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -96,6 +101,7 @@ class Door:
     def _call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         with self._lock:
             self._refuse_late(name)
+            self.asked = True
             field = (name, arguments[0]) if name.startswith(VALUE) else None
             if field is None:
                 self._read.clear()
@@ -109,12 +115,25 @@ class Door:
             except BadOutput as error:
                 self.calls += 1
                 self.failures.append(str(error))
-                self.raised.append(error.error if isinstance(error, Raised) else error)
-                raise self.raised[-1] from None
+                own = error.error if isinstance(error, Raised) else error
+                self.raised.append((own, str(error)))
+                raise own from None
             self.calls += 1
             if field:
                 self._read[field] = value
             return value
+
+    def told_of(self, error: BaseException) -> str:
+        """What was told of the candidate's error that this one is, or that led to it; empty where none did."""
+        left: BaseException | None = error
+        for _ in range(_CHAIN):
+            if left is None:
+                break
+            for own, told in self.raised:
+                if own is left:
+                    return told
+            left = left.__cause__ or left.__context__
+        return ""
 
     def text(self) -> bytes:
         """Of a program that is started; what it has is given before anything of it ran."""
@@ -129,6 +148,7 @@ class Door:
         for name in self.constants:
             with self._lock, contextlib.suppress(BadOutput):
                 self._refuse_late(name)
+                self.asked = True
                 found[name] = self._candidate.value(VALUE + name)
         return found
 

@@ -41,6 +41,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
         **more: Any,
     ) -> Channel:
         (tmp_path / "evaluator.py").write_text(evaluator)
+        (tmp_path / "out" / "result.json").unlink(missing_ok=True)
         channel = Channel({"solve": lambda x: 2 * x} if functions is None else functions)
         opened.append(channel)
         monkeypatch.setattr(importlib.import_module("blastdoor_relay"), "Frames", lambda: channel)

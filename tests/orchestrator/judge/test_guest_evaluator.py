@@ -1,8 +1,10 @@
 """What becomes of an evaluator's answer: a score, no solution, or a judge that broke."""
 
+import importlib
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,7 +101,11 @@ BROKEN = {
     "cannot be sent to the candidate: solve: function": (
         BY_SPEC + "def evaluate(path):\n    return {'combined_score': load(path).solve(lambda x: x)}\n"
     ),
-    "returned int, not a dict": BY_SPEC + "def evaluate(program_path):\n    return load(program_path).solve(1)\n",
+    "raised NameError: name 'scale' is not defined (evaluator.py:12)": EVALUATE.replace(
+        "    try:", "    scale\n    try:"
+    ),
+    "returned int, not a dict": "def evaluate(program_path):\n    return 3\n",
+    "raised SystemExit: 3 (evaluator.py:3)": "import sys\ndef evaluate(program_path):\n    sys.exit(3)\n",
 }
 
 
@@ -110,6 +116,7 @@ def test_a_broken_evaluator_is_no_score(judge: Judge, why: str, capsys: pytest.C
         judge(BROKEN[why])
     assert type(broke.value).__name__ == "EvaluatorBroke"
     assert why in str(broke.value)
+    capsys.readouterr()
     sys.excepthook(type(broke.value), broke.value, broke.value.__traceback__)
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -147,6 +154,81 @@ def test_a_failing_candidate_has_no_score(judge: Judge, why: str) -> None:
     result = judge(*NO_SOLUTION[why]).result
     assert result["valid"] is False
     assert why in result["notes"]
+
+
+ANSWER = BY_SPEC + "import sys\ndef evaluate(path):\n    answer = load(path).solve(1)\n    {}\n"
+OWN = {
+    "the evaluator raised TypeError: unsupported operand type(s) for +: 'NoneType' and 'int' (evaluator.py:13)":
+        "return {'combined_score': answer + 1}",
+    "the evaluator raised AssertionError (evaluator.py:13)": "assert answer",
+    "the evaluator raised ValueError: two lines (evaluator.py:13)": "raise ValueError('two\\nlines')",
+    "the evaluator raised SystemExit: 3 (evaluator.py:13)": "sys.exit(3)",
+    "the evaluator raised CancelledError (evaluator.py:13)": "raise __import__('asyncio').CancelledError",
+    "evaluate returned NoneType, not a dict of metrics": "return answer",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", OWN)
+def test_an_answer_that_an_evaluator_cannot_cope_with(
+    judge: Judge, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error that the evaluator lets pass, once it has called the program, leaves the program without a score: it is
+    no fault of the judge that a candidate could be refunded for. One line says what it was and where; the log has more.
+    """
+    result = judge(ANSWER.format(OWN[why]), {"solve": lambda _: None}).result
+    assert (result["valid"], result["notes"]) == (False, why)
+    assert ("Traceback" in capsys.readouterr().err) is ("raised" in why)
+
+
+def test_an_error_of_the_candidate_that_the_evaluator_wraps(judge: Judge) -> None:
+    """What led to the evaluator's own error is told first."""
+    wraps = "def evaluate(path):\n    try:\n        load(path).solve(1)\n    except ValueError as error:\n        {}\n"
+    for raised in ("raise RuntimeError('bad program') from error", "raise RuntimeError('bad program')"):
+        result = judge(BY_SPEC + wraps.format(raised), {"solve": no_luck}).result
+        assert result["valid"] is False
+        assert (
+            result["notes"]
+            == "solve: ValueError: no luck; the evaluator raised RuntimeError: bad program (evaluator.py:14)"
+        )
+
+
+def test_which_error_of_the_candidate_is_told(judge: Judge) -> None:
+    """That which the evaluator let pass, not the last one of all."""
+    body = "def evaluate(path):\n    kept = None\n    for x in (1, 0):\n        try:\n            load(path).solve(x)\n"
+    body += "        except Exception as error:\n            kept = kept or error\n    raise kept\n"
+    result = judge(BY_SPEC + body, {"solve": lambda x: 1 / 0 if not x else no_luck(x)}).result
+    assert (result["valid"], result["notes"]) == (False, "solve: ValueError: no luck")
+
+
+def test_a_function_that_a_candidate_took_out(judge: Judge) -> None:
+    """An evaluator that stumbles over it says nothing of the judge."""
+    result = judge(ANSWER.format("return {}"), {"other": abs}).result
+    assert (result["valid"], result["notes"]) == (False, "the program has no function solve; it has: other")
+
+
+def test_a_constant_that_an_evaluator_cannot_cope_with(judge: Judge) -> None:
+    """A value that a program has is the candidate's word, too."""
+    module = importlib.import_module("blastdoor_candidate")._Module
+    reads = BY_SPEC + "def evaluate(path):\n    return {'combined_score': load(path).SIZES[0]}\n"
+    result = judge(reads, module({"solve": abs}, {"SIZES": []}), constants=["SIZES"]).result
+    assert result["valid"] is False
+    assert result["notes"] == "the evaluator raised IndexError: list index out of range (evaluator.py:11)"
+
+
+def test_a_file_that_an_evaluator_cannot_cope_with(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it a fault of a judge that reads what a candidate left."""
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / "prompt.txt").write_text("no number")
+    monkeypatch.setenv("BLASTDOOR_OUTPUTS", str(tmp_path / "outputs"))
+    reads = "def evaluate(path):\n    return {'combined_score': float(open(path).read())}\n"
+    judge(reads, wanted=(), reads="prompt.txt")
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["valid"] is False
+    assert result["notes"] == (
+        "the evaluator raised ValueError: could not convert string to float: 'no number' (evaluator.py:2)"
+    )
 
 
 def test_an_integer_that_is_too_long_to_be_told(judge: Judge) -> None:
@@ -252,9 +334,12 @@ def test_a_benchmark_of_evo(judge: Judge, where: str) -> None:
     [("sys.exit(3)\n", "ended with 3"), ("print('no result')\n", "left no result"), ("print('[1]')\n", "is no table")],
 )
 def test_a_benchmark_of_evo_that_breaks(judge: Judge, end: str, why: str) -> None:
-    """Another exit code than 0, and no result, are the judge's own faults."""
+    """Another exit code than 0, and no result, are no score; if it called nobody, they are the judge's own faults."""
+    result = judge(EVO + end, **TOLD).result
+    assert result["valid"] is False
+    assert why in result["notes"]
     with pytest.raises(Exception, match=why):
-        judge(EVO + end, **TOLD)
+        judge(f"import sys\n{end}", **TOLD)
 
 
 @pytest.mark.parametrize(

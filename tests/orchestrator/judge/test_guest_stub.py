@@ -235,8 +235,9 @@ def evaluate(program_path):
     offered: Functions = {"make": lambda: (Model(), lambda x: 2 * x)}
     assert judge(evaluator, offered, wanted=["make"], classes=["Model", "function"]).result["score"] == 15
     hidden = evaluator.replace("double(4)", "double.__globals__")
-    with pytest.raises(AttributeError, match="__globals__ of a candidate's object cannot be reached"):
-        judge(hidden, offered, wanted=["make"], classes=["Model", "function"])
+    result = judge(hidden, offered, wanted=["make"], classes=["Model", "function"]).result
+    assert result["valid"] is False
+    assert "__globals__ of a candidate's object cannot be reached" in result["notes"]
 
 
 def test_a_field_that_a_candidate_does_not_have(judge: Judge) -> None:
