@@ -8,7 +8,7 @@ from orchestrator.change import shown
 from orchestrator.change.regions import spans, split_entry
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_is_used
-from orchestrator.importing.objects import FUNCTION, classes_of, fields_of
+from orchestrator.importing.objects import FUNCTION, classes_of, coroutines_of, fields_of, named_tuples
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
 from orchestrator.importing.source import Source
@@ -20,6 +20,7 @@ from orchestrator.task import TaskError
 _REGION = "EVOLVE-BLOCK"
 _STATEMENT_CHARACTERS = 20_000
 _SHOWN = 6
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,8 @@ class Found:
     constants: Sequence[str] = ()
     enums: Sequence[str] = ()
     fields: Sequence[str] = ()
+    tuples: Mapping[str, Sequence[str]] | None = None
+    coroutines: Sequence[str] = ()
     placed: Sequence[Placed] = ()
 
     @property
@@ -95,9 +98,8 @@ class Found:
         files |= {f"judge/{name}": data for it in self.placed for name, data in it.files().items()}
         files |= {f"judge/{name}": data for name, data in own.items()}
         given: dict[str, object] = {"functions": self.functions, "classes": self.classes or None}
-        given |= {"constants": self.constants} if self.constants else {}
-        given |= {"enums": self.enums} if self.enums else {}
-        given |= {"fields": self.fields} if self.fields else {}
+        others = {name: getattr(self, name) for name in ("constants", "enums", "fields", "tuples", "coroutines")}
+        given |= {name: it for name, it in others.items() if it}
         if self.way is Way.STARTED:
             given = {"program": self.program, "tools": list(self.tools)}
         elif self.way is Way.READ:
@@ -255,7 +257,7 @@ def _as_called(found: Found, request: ImportRequest) -> Found | None:
     functions, classes, methods = _called(program, found.seen)
     if functions or classes:
         fields = fields_of(program, classes, found.seen)
-        constants = [name for name in _constants(program) if name in found.seen.attributes]
+        constants = [name for name in _constants(program, found.seen) if name in found.seen.attributes]
         shared = sorted(needs.files & found.judge_needs.files - {found.program, found.evaluator})
         enums = [
             f"{_module(file)}.{name}"
@@ -264,10 +266,17 @@ def _as_called(found: Found, request: ImportRequest) -> Found | None:
             for name in enumerations(found.source.python(file))
         ]
         found = replace(found, functions=functions, classes=classes, methods=methods, fields=fields)
-        return replace(found, constants=constants, enums=enums)
+        beside = [found.source.python(file) for file in sorted(needs.files - {found.program}) if file.endswith(".py")]
+        return replace(
+            found,
+            constants=constants,
+            enums=enums,
+            tuples=named_tuples([program, *beside], found.seen),
+            coroutines=coroutines_of(program, functions, classes),
+        )
     if "python" in found.seen.starts or starts_python(found.source.python(found.evaluator)):
         return replace(found, way=Way.STARTED)
-    own = [it.name for it in program.body if isinstance(it, ast.FunctionDef | ast.ClassDef)]
+    own = [it.name for it in program.body if isinstance(it, _Definition)]
     raise TaskError(
         f"{found.evaluator} names none of the functions of {found.program} ({', '.join(own[:_SHOWN]) or 'it has none'})"
         " and does not start it; a judge that only reads Python cannot be told from one that runs it: give it a"
@@ -326,8 +335,8 @@ def chosen(source: Source, named: str | None, patterns: Sequence[str], what: str
 
 def _called(tree: ast.Module, seen: Survey) -> tuple[list[str], list[str], list[str]]:
     """The functions, the classes and the methods of the program that the evaluator names."""
-    own = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.ClassDef) and it.name[0] != "_"]
-    defined = [it.name for it in own if isinstance(it, ast.FunctionDef)]
+    own = [it for it in tree.body if isinstance(it, _Definition) and it.name[0] != "_"]
+    defined = [it.name for it in own if not isinstance(it, ast.ClassDef)]
     functions = [name for name in [*defined, *_other_names(tree, defined)] if name in seen.words]
     classes = classes_of(tree, functions, seen)
     methods = [
@@ -335,12 +344,12 @@ def _called(tree: ast.Module, seen: Survey) -> tuple[list[str], list[str], list[
         for of in own
         if of.name in classes
         for it in ast.walk(of)
-        if isinstance(it, ast.FunctionDef) and it.name in seen.words
+        if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef) and it.name in seen.words
     ]
     return functions, classes, methods
 
 
-def _constants(tree: ast.Module) -> list[str]:
+def _constants(tree: ast.Module, seen: Survey) -> list[str]:
     """Names that the program gives a value, and that look like no function of its own."""
     found = {
         target.id: None
@@ -349,7 +358,7 @@ def _constants(tree: ast.Module) -> list[str]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name) and target.id[0] != "_"
     }
-    defined = {it.name for it in tree.body if isinstance(it, ast.FunctionDef | ast.ClassDef)}
+    defined = {it.name for it in tree.body if isinstance(it, _Definition)} | {*named_tuples([tree], seen)}
     return [name for name in found if name not in defined and name not in _other_names(tree, list(defined))]
 
 

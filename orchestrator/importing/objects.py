@@ -1,11 +1,12 @@
 """Which objects of a program an evaluator holds: of classes that it names, and of those that functions give it."""
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from orchestrator.importing.survey import Survey
 
-_Definition = ast.FunctionDef | ast.ClassDef
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Definition = _Function | ast.ClassDef
 # The class of functions, as Python calls it: what a function gives may be a function of its own.
 FUNCTION = "function"
 
@@ -16,10 +17,11 @@ def classes_of(tree: ast.Module, functions: Sequence[str], seen: Survey) -> list
     """
     own = {it.name: it for it in tree.body if isinstance(it, _Definition)}
     reached = _reached(own, functions)
+    plain = named_tuples([tree], seen)
     named = [
         name
         for name, it in own.items()
-        if isinstance(it, ast.ClassDef) and name[0] != "_"
+        if isinstance(it, ast.ClassDef) and name[0] != "_" and name not in plain
         if name in seen.words or (name in reached and _may_be_used(own, it, seen))
     ]
     gives_functions = any(map(_gives_function, (own[name] for name in sorted(reached))))
@@ -27,7 +29,7 @@ def classes_of(tree: ast.Module, functions: Sequence[str], seen: Survey) -> list
 
 
 def _may_be_used(own: dict[str, _Definition], of: ast.ClassDef, seen: Survey) -> bool:
-    methods = {it.name for it in _members(own, of) if isinstance(it, ast.FunctionDef) and not _is_property(it)}
+    methods = {it.name for it in _members(own, of) if isinstance(it, _Function) and not _is_property(it)}
     return "__call__" in methods or bool(seen.attributes & {*methods, *_values(own, of)})
 
 
@@ -36,9 +38,67 @@ def _gives_function(definition: _Definition) -> bool:
     within = [it for it in ast.walk(definition) if it is not definition]
     made = {it.name for it in within if isinstance(it, ast.FunctionDef)}
     answers = [it.value for it in within if isinstance(it, ast.Return)]
-    return isinstance(definition, ast.FunctionDef) and any(
+    return isinstance(definition, _Function) and any(
         isinstance(it, ast.Lambda) or (isinstance(it, ast.Name) and it.id in made) for it in answers
     )
+
+
+def named_tuples(trees: Iterable[ast.Module], seen: Survey) -> dict[str, list[str]]:
+    """Classes of named tuples with their fields. One with a method that the evaluator asks for is like any class."""
+    found: dict[str, list[str]] = {}
+    for node in (it for tree in trees for it in tree.body):
+        if isinstance(node, ast.ClassDef) and any(_last_name(it) == "NamedTuple" for it in node.bases):
+            methods = {it.name for it in node.body if isinstance(it, _Function)}
+            fields = [
+                it.target.id for it in node.body if isinstance(it, ast.AnnAssign) and isinstance(it.target, ast.Name)
+            ]
+            if not methods & seen.attributes:
+                found.setdefault(node.name, fields)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            name, fields = _made_tuple(node.value)
+            if any(isinstance(to, ast.Name) and to.id == name for to in node.targets):
+                found.setdefault(name, fields)
+    return found
+
+
+def _made_tuple(call: ast.Call) -> tuple[str, list[str]]:
+    """Of `namedtuple("Point", "x y")` and of `NamedTuple("Point", [("x", int)])`; no name for anything else."""
+    if _last_name(call.func) not in ("namedtuple", "NamedTuple") or len(call.args) < 2:
+        return "", []
+    try:
+        return str(ast.literal_eval(call.args[0])), _field_names(call.args[1])
+    except ValueError:
+        return "", []
+
+
+def _field_names(node: ast.expr) -> list[str]:
+    """Raises ValueError."""
+    if isinstance(node, ast.List | ast.Tuple):
+        pairs = [it.elts[0] if isinstance(it, ast.Tuple) and it.elts else it for it in node.elts]
+        return [str(ast.literal_eval(it)) for it in pairs]
+    words = ast.literal_eval(node)
+    return str(words).replace(",", " ").split()
+
+
+def _last_name(node: ast.expr) -> str:
+    return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
+def coroutines_of(tree: ast.Module, functions: Collection[str], classes: Collection[str]) -> list[str]:
+    """The async functions among these, also under another name, and async methods of these classes."""
+    own = {it.name: it for it in tree.body if isinstance(it, _Definition)}
+    awaited = {name for name, it in own.items() if isinstance(it, ast.AsyncFunctionDef)}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.value, "id", None) in awaited:
+            awaited |= {to.id for to in node.targets if isinstance(to, ast.Name)}
+    methods = [
+        f"{name}.{it.name}"
+        for name in classes
+        if name in own
+        for it in _members(own, own[name])
+        if isinstance(it, ast.AsyncFunctionDef)
+    ]
+    return [*(name for name in functions if name in awaited), *dict.fromkeys(methods)]
 
 
 def fields_of(tree: ast.Module, classes: Sequence[str], seen: Survey) -> list[str]:
@@ -70,7 +130,7 @@ def _values(own: dict[str, _Definition], of: _Definition) -> Iterator[str]:
     for it in _members(own, of):
         if isinstance(it, ast.AnnAssign) and isinstance(it.target, ast.Name):
             yield it.target.id
-        elif isinstance(it, ast.FunctionDef):
+        elif isinstance(it, _Function):
             if _is_property(it):
                 yield it.name
             for node in ast.walk(it):
@@ -89,7 +149,7 @@ def _members(own: dict[str, _Definition], of: _Definition) -> Iterator[ast.stmt]
             left += [own[base.id] for base in it.bases if isinstance(base, ast.Name) and base.id in own]
 
 
-def _is_property(function: ast.FunctionDef) -> bool:
+def _is_property(function: _Function) -> bool:
     return any(
         getattr(it, "id", getattr(it, "attr", "")) in ("property", "cached_property") for it in function.decorator_list
     )

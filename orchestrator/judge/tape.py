@@ -119,15 +119,18 @@ class Tape:
 
 
 class _Looking(Reader):
-    """Also of exact kinds, as far as it matters to one who only looks: a set or an array is a list of what is in it,
-    keys are texts, and an object of the candidate's is nothing.
+    """Also of exact kinds, as far as it matters to one who only looks: a set, an array or an iterator is a list of what
+    is in it, a named tuple is a tuple, keys are texts, and an object of the candidate's is nothing.
     """
 
     def other(self, tag: bytes, depth: int) -> Any:
         if tag == b"t":
             return tuple(self.items(depth))
-        if tag in (b"S", b"Z"):
+        if tag in (b"S", b"Z", b"g"):
             return self.items(depth)
+        if tag == b"u":
+            self.take(self.number("<B"))
+            return tuple(self.items(depth))
         if tag == b"c":
             return list(struct.unpack("<dd", self.take(16)))
         if tag == b"n":

@@ -135,6 +135,48 @@ async def test_an_evaluator_that_uses_objects(tmp_path: Path) -> None:
     assert run.judgement.result.metrics == {"combined_score": 20.5, "seed": 3.0}
 
 
+AWAITING = """
+import asyncio
+import runpy
+
+
+async def evaluate(program_path):
+    program = runpy.run_path(program_path)
+    one, two = await asyncio.gather(program["search"](1), program["search"](2))
+    cost, path = one
+    steps = program["steps"](two)
+    return {"combined_score": one.cost + two.cost + next(steps), "left": len(list(steps)), "path": path[0]}
+"""
+ASYNC = """
+import asyncio
+from typing import NamedTuple
+
+
+class Found(NamedTuple):
+    cost: float
+    path: list
+
+
+async def search(seed):
+    await asyncio.sleep(0)
+    return Found(0.5 * seed, [7, seed])
+
+
+def steps(found):
+    yield from range(len(found.path) + 1)
+"""
+
+
+async def test_an_evaluator_that_awaits(tmp_path: Path) -> None:
+    """Async functions are awaited, named tuples have their names on both sides, and a generator gives its values."""
+    source = write(tmp_path / "there", evaluator__py=AWAITING, initial_program__py=ASYNC, config__yaml=None)
+    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
+    assert run.scored, (run.reason, run.log, run.judgement)
+    assert run.judgement
+    assert run.judgement.result
+    assert run.judgement.result.metrics == {"combined_score": 1.5, "left": 2.0, "path": 7.0}
+
+
 # Without packages, so that nothing has to be fetched: a test's own Python, and what an installer would have left.
 SCRIPT = """#!/bin/bash
 apt-get update

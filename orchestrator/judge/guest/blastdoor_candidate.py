@@ -16,11 +16,13 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
+from types import CoroutineType
 from typing import Any
 
 from blastdoor_frames import Ended, Frames
-from blastdoor_kinds import ENUM, Remote, decode_exact, error_name, exact_pieces, member_of, number_of_member
+from blastdoor_kinds import ENUM, Named, Remote, decode_exact, error_name, exact_pieces, member_of, number_of_member
 from blastdoor_values import Malformed, NotPlain, Writer, decode, encode
 
 __all__ = ["serve", "serve_loaded"]
@@ -95,13 +97,21 @@ class _Objects:
     def __init__(self) -> None:
         self.classes: frozenset[str] = frozenset()
         self.enums: frozenset[str] = frozenset()
+        self.tuples: frozenset[str] = frozenset()
+        # What the candidate's module holds; and classes of named tuples that it has elsewhere.
+        self.contents: Mapping[str, Any] = {}
+        self._tuple_classes: dict[str, Any] = {}
         self._kept: list[Any] = []
         self._numbers: dict[int, int] = {}
 
-    def number(self, value: Any) -> Remote | None:
+    def number(self, value: Any) -> Remote | Named | None:
         name = self._class_of(value)
+        if not name and isinstance(value, tuple) and type(value).__qualname__ in self.tuples:
+            self._tuple_classes[type(value).__qualname__] = type(value)
+            return Named(type(value).__qualname__, tuple(value))
         if not name:
-            return number_of_member(value, self.enums)
+            member: Remote | None = number_of_member(value, self.enums)
+            return member
         if id(value) not in self._numbers:
             if len(self._kept) >= _OBJECTS:
                 raise NotPlain(f"more than {_OBJECTS} objects that the judge holds")
@@ -109,7 +119,10 @@ class _Objects:
             self._kept.append(value)
         return Remote(name, self._numbers[id(value)])
 
-    def object(self, remote: Remote) -> Any:
+    def object(self, remote: Remote | Named) -> Any:
+        if isinstance(remote, Named):
+            kind = self._tuple_classes.get(remote.kind) or self.contents.get(remote.kind)
+            return getattr(kind, "_make", tuple)(remote.values)
         if remote.kind.startswith(ENUM):
             return member_of(remote)
         if remote.number >= len(self._kept) or self._class_of(self._kept[remote.number]) != remote.kind:
@@ -124,15 +137,18 @@ class _Objects:
 def _answer(functions: Functions, request: memoryview) -> list[Any]:
     try:
         name, *arguments = decode(request)
-        return [b"V", *Writer().pieces(_named(functions, name)(*arguments))]
+        return [b"V", *Writer().pieces(_awaited(_named(functions, name)(*arguments)))]
     except BaseException as error:  # noqa: BLE001  even an exit is an answer: it raised
         return _refused(error)
 
 
 def _answer_with_keywords(functions: Functions, objects: _Objects, request: memoryview) -> list[Any]:
+    objects.contents = getattr(functions, "contents", {})
     try:
         name, arguments, keywords, options = decode_exact(request, objects.object)
-        objects.classes, objects.enums = (frozenset(options.get(it, ())) for it in ("classes", "enums"))
+        objects.classes, objects.enums, objects.tuples = (
+            frozenset(options.get(it, ())) for it in ("classes", "enums", "tuples")
+        )
         kind, dot, member = name.removeprefix(VALUE).partition(".")
         hidden = member.startswith("_") and member != CALL
         if dot and (kind not in objects.classes or hidden or not arguments):
@@ -143,12 +159,22 @@ def _answer_with_keywords(functions: Functions, objects: _Objects, request: memo
             value = getattr(arguments[0], member)(*arguments[1:], **keywords)
         else:
             value = _named(functions, name)(*arguments, **keywords)
-        exact = options["exact"]
-        return [b"V", *(exact_pieces(value, objects.number, arrays=True) if exact else Writer().pieces(value))]
+        value, exact = _awaited(value), options["exact"]
+        return [b"V", *(exact_pieces(value, objects.number, loose=True) if exact else Writer().pieces(value))]
     except BaseException as error:  # noqa: BLE001  as above
         # A KeyError's own text has its key in quotes; one that is made again would quote it twice.
         alone = error.args[0] if len(error.args) == 1 and type(error.args[0]) is str else str(error)
         return _refused(error, error_name(error), alone)
+
+
+def _awaited(value: Any) -> Any:
+    """What an async function gives in the end. All run on one loop: what they share may belong to it."""
+    return _loop().run_until_complete(value) if isinstance(value, CoroutineType) else value
+
+
+@lru_cache(maxsize=1)
+def _loop() -> Any:
+    return importlib.import_module("asyncio").new_event_loop()
 
 
 def _value_of(functions: Functions, name: str) -> Any:

@@ -13,12 +13,12 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from blastdoor_frames import Ended, Frames
-from blastdoor_kinds import Remote, decode_exact, encode_exact
+from blastdoor_kinds import Named, Remote, decode_exact, encode_exact
 from blastdoor_twists import FILLS, PICKS, claimed, picked, refilled, with_field
 from blastdoor_values import Array, Malformed, NotPlain, decode, encode
 
@@ -78,8 +78,8 @@ class _Call(NamedTuple):
         return b"V" + packed
 
 
-def _itself(value: Any) -> Remote | None:
-    return value if type(value) is Remote else None
+def _itself(value: Any) -> Remote | Named | None:
+    return value if type(value) in (Remote, Named) else None
 
 
 def _call(payload: bytes) -> _Call:
@@ -152,9 +152,20 @@ class Cheat:
         if type(value) is Remote:
             return reply
         try:
-            return call.packed(twist(value))
+            return call.packed(_through(value, twist))
         except NotPlain as error:
             return _raised(call, f"NotPlain: {error}")
+
+
+def _through(value: Any, twist: Callable[[Any], Any]) -> Any:
+    """Twisted as the tuple or the list that it is at heart, and given as what it was."""
+    if type(value) is Named:
+        new = twist(value.values)
+        return value._replace(values=new) if type(new) is tuple else new
+    if isinstance(value, Iterator):
+        new = twist(list(value))
+        return iter(new) if type(new) is list else new
+    return twist(value)
 
 
 def _raised(call: _Call, text: str) -> bytes:
@@ -173,6 +184,8 @@ def _question(call: _Call) -> Any:
 
 def _emptied(value: Any) -> Any:
     """The same shape, with nothing in it."""
+    if type(value) in (Remote, Named):
+        return value if type(value) is Remote else value._replace(values=_emptied(value.values))
     if isinstance(value, (list, tuple, set, frozenset)) and not isinstance(value, Array):
         return type(value)(_emptied(item) for item in value)
     if isinstance(value, dict):

@@ -25,7 +25,7 @@ from typing import Any
 
 from blastdoor_judge import BadOutput, judging, outputs, publish
 from blastdoor_relay import NoFunction, relay
-from blastdoor_stub import Door, EvaluatorBroke, opened, opened_programs
+from blastdoor_stub import Door, EvaluatorBroke, Seen, opened, opened_programs
 
 __all__ = ["EvaluatorBroke", "Outcome", "lend", "loaded", "run_evaluator"]
 
@@ -44,6 +44,8 @@ def run_evaluator(
     constants: Sequence[str] = (),
     enums: Sequence[str] = (),
     fields: Sequence[str] = (),
+    tuples: Mapping[str, Sequence[str]] | None = None,
+    coroutines: Sequence[str] = (),
     program: str = "",
     tools: Sequence[str] = (),
     reads: str = "",
@@ -54,10 +56,10 @@ def run_evaluator(
 
     `functions` are those of the program that it calls, `classes` those that it makes objects of, `constants` other
     names of it that it reads, `enums` the enumerations in files that both have, `fields` what it reads of objects
-    without a call (`Class.name`). Where it starts the program instead,
-    `program` is its file and `tools` are what it starts for that. Where it only reads, `reads` is the file among the
-    outputs. `goal` says which scores are better, "higher" or "lower". `home` is a folder of the judge's that the
-    evaluator has for its home.
+    without a call (`Class.name`), `tuples` classes of named tuples with their fields, `coroutines` what it awaits.
+    Where it starts the program instead, `program` is its file and `tools` are what it starts for that. Where it only
+    reads, `reads` is the file among the outputs. `goal` says which scores are better, "higher" or "lower". `home` is a
+    folder of the judge's that the evaluator has for its home.
     """
     if home:
         os.environ["HOME"] = str(Path(home).resolve())
@@ -66,12 +68,12 @@ def run_evaluator(
         _run_on_file(run, evaluator, reads, Outcome(metric, goal))
         return
     with contextlib.ExitStack() as stack:
-        candidate = stack.enter_context(relay(exact=True, classes=classes, enums=enums))
+        candidate = stack.enter_context(relay(exact=True, classes=classes, enums=enums, tuples=tuples))
         folder, beside = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
         # Functions that the program makes are objects, too, and no name of its own.
         offered = [it for it in classes if it != FUNCTION]
         names = ["start", "wait"] if program else [*functions, *offered]
-        door = Door(candidate, names, constants, enums, fields)
+        door = Door(candidate, names, Seen(constants, enums, fields, tuples or {}, coroutines))
         found = Outcome(metric, goal)
         entered = opened_programs(door, folder, beside, tools, program) if program else opened(door, folder)
         with entered as path:

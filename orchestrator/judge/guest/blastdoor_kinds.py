@@ -9,6 +9,8 @@ Beside those of blastdoor_values:
     m           4 bytes of count, then key and value of each member: a dict whose keys are not all texts
     h           1 byte of length, the name of a class, then 8 bytes: the number of an object that stays where it is, or
                 that of a member of an enumeration which lies on both sides
+    u           1 byte of length, the name of a class, 4 bytes of count, then the values: a named tuple
+    g           4 bytes of count, then the values: all that an iterator gives
 
 Types are exact: a subclass is another type, and is not sent. Members of sets, and keys, are made of None, bool, int,
 float, complex, str, bytes, tuple, frozenset and members of enumerations.
@@ -18,13 +20,19 @@ from __future__ import annotations
 
 import importlib
 import struct
-from collections.abc import Callable, Collection
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from functools import lru_cache
+from itertools import islice
+from types import ModuleType
+from typing import Any, NamedTuple, Union
 
 from blastdoor_values import (
     CODES,
     MAX_DEPTH,
+    MAX_ITEMS,
     SIZES,
     Malformed,
     NotPlain,
@@ -37,19 +45,31 @@ from blastdoor_values import (
 __all__ = [
     "ENUM",
     "ERRORS",
+    "Named",
     "Remote",
     "decode_exact",
     "encode_exact",
     "error_name",
     "exact_pieces",
     "member_of",
+    "named_of",
     "number_of_member",
     "rebuilt",
+    "tuple_classes",
 ]
 
 # Before the name of an enumeration, where that of a class stands: no class has a space in its name.
 ENUM = "enum "
 
+# Where classes of named tuples are looked for by what an evaluator's processes write for one another.
+_TUPLES = "blastdoor_tuples"
+_EMPTY: dict[Any, Any] = {}
+_ITERATOR = type(iter([*_EMPTY]))
+# What a candidate's function gives instead of a plain value, and what it is sent as.
+_NEARLY: dict[type, type] = {
+    **dict.fromkeys([OrderedDict, defaultdict, Counter], dict),
+    **dict.fromkeys([deque, range, type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items())], list),
+}
 # So many keys or members may have one hash: more of them take time that grows with their square.
 _SAME_HASH = 32
 # Errors that may be raised again elsewhere: none that ends a program or a loop, none with a constructor of its own.
@@ -70,6 +90,40 @@ class Remote(NamedTuple):
 
     kind: str
     number: int
+
+
+class Named(NamedTuple):
+    """A named tuple on its way: the name of its class, which each side has for itself, and its values."""
+
+    kind: str
+    values: tuple[Any, ...]
+
+    def made(self, classes: Mapping[str, Any]) -> Any:
+        """Of the class that stands here under this name. Raises Malformed."""
+        if self.kind not in classes or len(self.values) != len(classes[self.kind]._fields):
+            raise Malformed("a named tuple of a class that was not named, or of another length")
+        return classes[self.kind]._make(self.values)
+
+
+def named_of(value: Any, classes: Mapping[str, Any]) -> Named | None:
+    """None for what is of no such class."""
+    kind = type(value).__name__
+    return Named(kind, tuple(value)) if classes.get(kind) is type(value) else None
+
+
+Known = Union[Remote, Named]  # noqa: UP007  # Python 3.9
+
+
+def tuple_classes(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """A class for each name, always the same one, where the other side has its own."""
+    return {name: _tuple_class(name, tuple(names)) for name, names in fields.items()}
+
+
+@lru_cache(maxsize=None)  # noqa: UP033  # Python 3.9, and as many as the judge names
+def _tuple_class(name: str, names: tuple[str, ...]) -> Any:
+    made: Any = namedtuple(name, names, rename=True, module=_TUPLES)  # type: ignore[misc]  # of what the judge names
+    setattr(sys.modules.setdefault(_TUPLES, ModuleType(_TUPLES)), name, made)
+    return made
 
 
 def number_of_member(value: Any, enums: Collection[str]) -> Remote | None:
@@ -95,24 +149,26 @@ def member_of(remote: Remote) -> Enum:
     return members[remote.number]
 
 
-def encode_exact(value: Any, known: Callable[[Any], Remote | None] = lambda _: None, *, arrays: bool = False) -> bytes:
-    """Raises NotPlain. `known` gives the number of an object that is not sent itself. With `arrays`, whatever offers
-    its numbers by the buffer protocol or by `__array__` is sent as an array: that runs code of its class.
+def encode_exact(value: Any, known: Callable[[Any], Known | None] = lambda _: None, *, loose: bool = False) -> bytes:
+    """Raises NotPlain. `known` gives what stands for an object that is not sent itself. With `loose`, what is no plain
+    value is sent as the one that comes closest: an array for whatever offers its numbers by the buffer protocol or by
+    `__array__`, a tuple for a named one, a dict or a list for others of Python's collections, and all that an iterator
+    gives. That runs code of its class.
     """
-    written: bytes = _Exact(known, arrays).written(value)
+    written: bytes = _Exact(known, loose).written(value)
     return written
 
 
 def exact_pieces(
-    value: Any, known: Callable[[Any], Remote | None] = lambda _: None, *, arrays: bool = False
+    value: Any, known: Callable[[Any], Known | None] = lambda _: None, *, loose: bool = False
 ) -> list[Any]:
     """The same, with large pieces not copied."""
-    pieces: list[Any] = _Exact(known, arrays).pieces(value)
+    pieces: list[Any] = _Exact(known, loose).pieces(value)
     return pieces
 
 
-def decode_exact(data: bytes | bytearray | memoryview, found: Callable[[Remote], Any] | None = None) -> Any:
-    """Raises Malformed. `found` is asked for what stands for an object's number; without it there are none."""
+def decode_exact(data: bytes | bytearray | memoryview, found: Callable[[Any], Any] | None = None) -> Any:
+    """Raises Malformed. `found` is asked for what a Remote or Named stands for; without it there are none."""
     return _ExactReader(data, found).whole()
 
 
@@ -129,10 +185,10 @@ def rebuilt(name: str, message: str) -> Exception:
 class _Exact(Writer):  # type: ignore[misc]  # the module beside it has no types where this is checked
     tuples = b"t"
 
-    def __init__(self, known: Callable[[Any], Remote | None], arrays: bool) -> None:
+    def __init__(self, known: Callable[[Any], Known | None], loose: bool) -> None:
         super().__init__()
         self._known = known
-        self._arrays = arrays
+        self._loose = loose
 
     def members(self, members: dict[Any, Any], depth: int) -> None:
         if all(type(name) is str for name in members):
@@ -159,13 +215,45 @@ class _Exact(Writer):  # type: ignore[misc]  # the module beside it has no types
             self.parts.append(struct.pack("<cI", b"S" if kind is set else b"Z", len(value)))
             for item in value:
                 self._hashable(item, depth)
-        elif (remote := self._known(value)) is not None:
-            name = remote.kind.encode("utf-8")
-            self.parts.append(struct.pack(f"<cB{len(name)}sQ", b"h", len(name), name, remote.number))
-        elif self._arrays and kind.__module__ != "numpy" and (found := _as_numbers(value)) is not None:
-            self.put(found, depth)
+        elif (found := self._known(value)) is not None:
+            self._stand_in(found, depth)
+        elif kind is _ITERATOR:
+            self._given(value, depth)
+        elif self._loose:
+            self._nearly(value, depth)
         else:
             super().other(value, depth)
+
+    def _stand_in(self, found: Known, depth: int) -> None:
+        name = found.kind.encode("utf-8")
+        head = struct.pack(f"<cB{len(name)}s", b"u" if type(found) is Named else b"h", len(name), name)
+        if isinstance(found, Remote):
+            self.parts.append(head + struct.pack("<Q", found.number))
+            return
+        self.parts.append(head + struct.pack("<I", len(found.values)))
+        for item in found.values:
+            self.put(item, depth - 1)
+
+    def _nearly(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        if kind in _NEARLY:
+            self.put(_NEARLY[kind](value), depth)
+        elif isinstance(value, tuple) and hasattr(kind, "_fields"):
+            self.put(tuple(value), depth)
+        elif kind.__module__ != "numpy" and (found := _as_numbers(value)) is not None:
+            self.put(found, depth)
+        elif isinstance(value, Iterator):
+            self._given(value, depth)
+        else:
+            super().other(value, depth)
+
+    def _given(self, value: Iterator[Any], depth: int) -> None:
+        items = list(islice(value, self.left + 1))
+        if len(items) > self.left:
+            raise NotPlain(f"{named(value)} that gives more than {MAX_ITEMS} values; let it end sooner")
+        self.parts.append(struct.pack("<cI", b"g", len(items)))
+        for item in items:
+            self.put(item, depth - 1)
 
     def _hashable(self, key: Any, depth: int) -> None:
         if not _may_be_key(key, MAX_DEPTH):
@@ -175,9 +263,9 @@ class _Exact(Writer):  # type: ignore[misc]  # the module beside it has no types
 
 def _may_be_key(key: Any, depth: int) -> bool:
     kind = type(key)
-    if kind in (tuple, frozenset):
+    if kind is frozenset or isinstance(key, tuple):
         return bool(depth) and all(_may_be_key(item, depth - 1) for item in key)
-    return key is None or kind in (bool, int, float, complex, str, bytes, Remote) or isinstance(key, Enum)
+    return key is None or kind in (bool, int, float, complex, str, bytes) or isinstance(key, Enum)
 
 
 def _as_numbers(value: Any) -> Any:
@@ -202,7 +290,7 @@ def _is_buffer(value: Any) -> bool:
 
 
 class _ExactReader(Reader):  # type: ignore[misc]  # as above
-    def __init__(self, data: bytes | bytearray | memoryview, found: Callable[[Remote], Any] | None) -> None:
+    def __init__(self, data: bytes | bytearray | memoryview, found: Callable[[Any], Any] | None) -> None:
         super().__init__(data)
         self._found = found
 
@@ -218,8 +306,12 @@ class _ExactReader(Reader):  # type: ignore[misc]  # as above
             return self._scalar()
         if tag == b"m":
             return self._table(depth)
+        if tag == b"g":
+            return iter(self.items(depth))
         if tag == b"h" and self._found is not None:
-            return self._object(self._found)
+            return self._found(Remote(self._name(), self.number("<Q")))
+        if tag == b"u" and self._found is not None:
+            return self._found(Named(self._name(), tuple(self.items(depth))))
         return super().other(tag, depth)
 
     def _members(self, items: list[Any]) -> list[Any]:
@@ -255,9 +347,8 @@ class _ExactReader(Reader):  # type: ignore[misc]  # as above
             return complex(*found) if len(found) == 2 else found[0]
         return numpy.frombuffer(data, dtype=f"<{dtype}")[0]
 
-    def _object(self, found: Callable[[Remote], Any]) -> Any:
+    def _name(self) -> str:
         try:
-            kind = str(self.take(self.number("<B")), "utf-8")
+            return str(self.take(self.number("<B")), "utf-8")
         except UnicodeDecodeError:
             raise Malformed("a text that is not UTF-8") from None
-        return found(Remote(kind, self.number("<Q")))

@@ -32,14 +32,25 @@ import random
 import statistics
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from blastdoor_frames import Frames
 from blastdoor_judge import BadOutput, invalid
-from blastdoor_kinds import ENUM, Remote, decode_exact, exact_pieces, member_of, number_of_member, rebuilt
+from blastdoor_kinds import (
+    ENUM,
+    Named,
+    Remote,
+    decode_exact,
+    exact_pieces,
+    member_of,
+    named_of,
+    number_of_member,
+    rebuilt,
+    tuple_classes,
+)
 from blastdoor_values import Malformed, NotPlain, Writer, decode, encode
 
 __all__ = [
@@ -179,10 +190,18 @@ class Handle:
 class Candidate:
     """Whom the judge calls. `functions` are those that it says it has, `channel` the best that was measured."""
 
-    def __init__(self, *, exact: bool = False, classes: Sequence[str] = (), enums: Sequence[str] = ()) -> None:
-        self._exact = exact or bool(classes) or bool(enums)
+    def __init__(
+        self,
+        *,
+        exact: bool = False,
+        classes: Sequence[str] = (),
+        enums: Sequence[str] = (),
+        tuples: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._exact = exact or bool(classes) or bool(enums) or bool(tuples)
         self._classes = list(classes)
         self._enums = list(enums)
+        self.tuples: dict[str, Any] = tuple_classes(tuples or {})
         self._handles: dict[Remote, Handle] = {}
         # For one who has a Handle of its own kind.
         self.new_handle: Callable[[Candidate, Remote], Handle] = Handle
@@ -257,17 +276,22 @@ class Candidate:
         if not self._exact and not keywords:
             return [b"C", *Writer().pieces([function, *arguments])]
         options = {"exact": self._exact, "classes": self._classes, "enums": self._enums}
+        options |= {"tuples": list(self.tuples)} if self.tuples else {}
         request = [function, list(arguments), keywords, options]
         return [b"K", *(exact_pieces(request, self._remote) if self._exact else Writer().pieces(request))]
 
-    def _remote(self, value: Any) -> Remote | None:
+    def _remote(self, value: Any) -> Remote | Named | None:
         if issubclass(type(value), Handle) and value._candidate is self:
             found: Remote = value._remote
             return found
-        return number_of_member(value, self._enums)
+        return named_of(value, self.tuples) or number_of_member(value, self._enums)
 
-    def found(self, remote: Remote) -> Any:
-        """A Handle, one for each number, or a member of an enumeration. Raises Malformed for what was not named."""
+    def found(self, remote: Remote | Named) -> Any:
+        """A Handle, one for each number, a member of an enumeration or a named tuple. Raises Malformed for what was not
+        named.
+        """
+        if isinstance(remote, Named):
+            return remote.made(self.tuples)
         if remote.kind.startswith(ENUM):
             if remote.kind[len(ENUM) :] not in self._enums:
                 raise Malformed("a member of an enumeration that was not named")
@@ -389,15 +413,22 @@ class Candidate:
 
 
 @contextlib.contextmanager
-def relay(*, exact: bool = False, classes: Sequence[str] = (), enums: Sequence[str] = ()) -> Iterator[Candidate]:
+def relay(
+    *,
+    exact: bool = False,
+    classes: Sequence[str] = (),
+    enums: Sequence[str] = (),
+    tuples: Mapping[str, Sequence[str]] | None = None,
+) -> Iterator[Candidate]:
     """The candidate, loaded and waiting. BadOutput becomes a result that says so.
 
     With `exact`, more kinds of values cross, and each arrives as what it was: tuples, sets, complex numbers, numpy's
     numbers, dicts with any plain key. `classes` are the candidate's classes whose objects the judge may hold as a
     Handle. `enums` are enumerations, as `module.Name`, that lie beside judge and candidate alike: their members cross,
-    and each side finds its own. Both imply `exact`.
+    and each side finds its own. `tuples` are the candidate's classes of named tuples, with the names of their fields.
+    All of them imply `exact`.
     """
-    candidate = Candidate(exact=exact, classes=classes, enums=enums)
+    candidate = Candidate(exact=exact, classes=classes, enums=enums, tuples=tuples)
     try:
         yield candidate
     except BadOutput as bad:

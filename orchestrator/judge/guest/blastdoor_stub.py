@@ -7,7 +7,9 @@ reaches the one that has the door over a socket.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -16,24 +18,33 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
-from functools import partial
+from functools import lru_cache, partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from blastdoor_carry import lay_out, run_elsewhere
 from blastdoor_judge import BadOutput
-from blastdoor_kinds import ENUM, decode_exact, encode_exact, member_of, number_of_member, rebuilt
+from blastdoor_kinds import (
+    ENUM,
+    Named,
+    decode_exact,
+    encode_exact,
+    member_of,
+    named_of,
+    number_of_member,
+    rebuilt,
+    tuple_classes,
+)
 from blastdoor_programs import PROGRAM
 from blastdoor_relay import BadReply, Candidate, Handle, NoFunction, NotPlain, Raised
 
-__all__ = ["Door", "EvaluatorBroke", "attach", "carry", "opened", "opened_programs"]
+__all__ = ["Door", "EvaluatorBroke", "Seen", "attach", "carry", "opened", "opened_programs"]
 
 STUB = "from blastdoor_stub import attach\nattach(globals())\n"
 STUB_NAME = "blastdoor_program.py"
 SOCKET = "BLASTDOOR_STUB_SOCKET"
 FOLDER = "BLASTDOOR_STUB_FOLDER"
-ENUMS = "BLASTDOOR_STUB_ENUMS"
-FIELDS = "BLASTDOOR_STUB_FIELDS"
+SEEN = "BLASTDOOR_STUB_SEEN"
 # In front of a name: what stands there is asked for, and nothing is called (blastdoor_candidate).
 VALUE = "="
 CALL = "__call__"
@@ -48,21 +59,43 @@ class EvaluatorBroke(Exception):
     """The evaluator's own fault, or that of the way it was brought here: no verdict on the candidate."""
 
 
+class Seen(NamedTuple):
+    """What the import saw of the program: constants that the evaluator reads, enumerations in files that both have,
+    fields that it reads of objects (`Class.name`), fields of named tuples by their class, and functions and methods
+    that are awaited.
+    """
+
+    constants: Sequence[str] = ()
+    enums: Sequence[str] = ()
+    fields: Sequence[str] = ()
+    tuples: Mapping[str, Sequence[str]] = {}
+    coroutines: Sequence[str] = ()
+
+
+_NOTHING = Seen()
+
+
+def _seen() -> Seen:
+    """In every process of the evaluator's."""
+    return _parsed(os.environ.get(SEEN) or "[]")
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> Seen:
+    return Seen(*json.loads(text))
+
+
+def _tuples() -> dict[str, Any]:
+    made: dict[str, Any] = tuple_classes(_seen().tuples)
+    return made
+
+
 class Door:
     """The candidate, for every thread of this process, and for other processes over a socket."""
 
-    def __init__(
-        self,
-        candidate: Candidate,
-        names: Sequence[str],
-        constants: Sequence[str] = (),
-        enums: Sequence[str] = (),
-        fields: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, candidate: Candidate, names: Sequence[str], seen: Seen = _NOTHING) -> None:
         self._candidate = candidate
-        self.constants = constants
-        self.enums = enums
-        self.fields = fields
+        self.seen = seen
         # What was read of objects since the last call: a candidate says it once, and not otherwise the next time.
         self._read: dict[tuple[str, Any], Any] = {}
         # Of whatever depth in an answer, and back in whatever argument.
@@ -145,7 +178,7 @@ class Door:
     def values(self) -> dict[str, Any]:
         """The constants that the program has, as they are now. That it lacks one is for the evaluator to notice."""
         found: dict[str, Any] = {}
-        for name in self.constants:
+        for name in self.seen.constants:
             with self._lock, contextlib.suppress(BadOutput):
                 self._refuse_late(name)
                 self.asked = True
@@ -190,7 +223,7 @@ class _Object(Handle):  # type: ignore[misc]  # the module beside it has no type
         if name.startswith("_"):
             raise AttributeError(f"{name} of a candidate's object cannot be reached")
         member = f"{self._remote.kind}.{name}"
-        if member in os.environ.get(FIELDS, "").split():
+        if member in _seen().fields:
             return _calling(VALUE + member)(self)
         return partial(_calling(member), self)
 
@@ -199,11 +232,15 @@ class _Object(Handle):  # type: ignore[misc]  # the module beside it has no type
 
 
 def _number_of(value: Any) -> Any:
-    return value._remote if type(value) is _Object else number_of_member(value, os.environ.get(ENUMS, "").split())
+    if type(value) is _Object:
+        return value._remote
+    return named_of(value, _tuples()) or number_of_member(value, _seen().enums)
 
 
 def _found(remote: Any) -> Any:
     """Where an answer comes from the judge's own process, which has seen to it that it may be had."""
+    if isinstance(remote, Named):
+        return remote.made(_tuples())
     return member_of(remote) if remote.kind.startswith(ENUM) else _Object(None, remote)
 
 
@@ -218,7 +255,7 @@ def attach(namespace: dict[str, Any]) -> None:
         carry("python3", folder, PROGRAM)
     door = _own_door()
     functions, values = (door.functions, door.values()) if door else _asked([])
-    namespace.update(values)
+    namespace.update({**_tuples(), **values})
     for name in functions:
         namespace[name] = _calling(name)
 
@@ -241,7 +278,17 @@ def _calling(name: str) -> Callable[..., Any]:
         return door.call(name, arguments, keywords) if door else _asked([name, list(arguments), keywords])
 
     call.__name__ = call.__qualname__ = name
-    return call
+    return _awaitable(call) if name in _seen().coroutines else call
+
+
+def _awaitable(call: Callable[..., Any]) -> Callable[..., Any]:
+    """In a thread of its own: an evaluator that stops waiting goes on, and its next call waits for this one."""
+
+    @wraps(call)
+    async def awaited(*arguments: Any, **keywords: Any) -> Any:
+        return await asyncio.to_thread(call, *arguments, **keywords)
+
+    return awaited
 
 
 def _asked(request: list[Any]) -> Any:
@@ -279,8 +326,7 @@ def opened(door: Door, folder: Path) -> Iterator[str]:
         listening.listen(64)
         threading.Thread(target=_serve, args=(listening, door), daemon=True).start()
         here = str(Path(__file__).resolve().parent)
-        os.environ[SOCKET], os.environ[ENUMS] = path, " ".join(door.enums)
-        os.environ[FIELDS] = " ".join(door.fields)
+        os.environ[SOCKET], os.environ[SEEN] = path, json.dumps(door.seen)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
         _doors.append(door)
         try:

@@ -146,6 +146,22 @@ def test_figures_among_several_values(
     assert any(it.play and it.play.answer == "claims" for it in plays) is any(isinstance(it, dict) for it in answer)
 
 
+def test_answers_that_are_tuples_with_names_or_iterators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cheat twists what they hold, and answers with what they were."""
+    monkeypatch.syspath_prepend(str(GUEST))
+    kinds, cheat = (importlib.import_module(f"blastdoor_{it}") for it in ("kinds", "cheat"))
+    for value, new in [(kinds.Named("Route", (0.5, [1])), (7, [1])), (iter([1, 2]), [7, 2])]:
+        packed = kinds.encode_exact(value, cheat._itself)
+        tape = Tape([(b"C" + encode(["f", [1]]), b"V" + packed)])
+        assert tape.is_changed_by(lambda it: None)
+        assert tape.fields == (["place 1"] if type(new) is tuple else [])
+        honest = kinds.decode_exact(packed, lambda it: it)
+        found = cheat._through(honest, lambda it: type(it)([7, *it[1:]]))
+        assert type(found) is type(value)
+        assert (found.values if type(new) is tuple else list(found)) == new
+    assert cheat._emptied(kinds.Named("Route", (0.5, [1]))) == kinds.Named("Route", (0, [0]))
+
+
 @pytest.mark.parametrize(
     ("solve", "judge", "says"),
     [

@@ -22,8 +22,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     for name in (
         "BLASTDOOR_STUB_SOCKET",
-        "BLASTDOOR_STUB_ENUMS",
-        "BLASTDOOR_STUB_FIELDS",
+        "BLASTDOOR_STUB_SEEN",
         "EVO_RESULT_PATH",
         "PYTHONPATH",
     ):

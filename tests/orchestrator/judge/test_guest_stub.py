@@ -1,13 +1,15 @@
 """A program behind the door, as an evaluator finds it: its functions, objects, values and errors."""
 
+import asyncio
 import importlib
 import signal
 import sys
 import threading
+from collections import namedtuple
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -277,6 +279,113 @@ def test_members_of_an_enumeration(judge: Judge, where: str, tmp_path: Path, mon
     assert judge(WITH_SIGNS[where], offered, wanted=["turn"], enums=["signs.Sign"]).result["score"] == 1.0
 
 
+class Route(NamedTuple):
+    """As a program has it; the judge has a class of its own with this name and these fields."""
+
+    length: float
+    stops: list[int]
+
+
+ROUTES = (
+    BY_SPEC
+    + """
+import pickle, subprocess, sys
+CHILD = "import pickle, runpy, sys; pickle.dump(runpy.run_path(sys.argv[1])['solve'](2), sys.stdout.buffer)"
+
+def evaluate(program_path):
+    program = load(program_path)
+    route = program.solve(1)
+    length, stops = route
+    assert (route.length, len(route), route[0], isinstance(route, tuple)) == (length, 2, length, True)
+    assert isinstance(route, program.Route) and program.measure(program.Route(3.0, stops)) == 3.0
+    told = subprocess.run([sys.executable, "-c", CHILD, program_path], capture_output=True, check=True, timeout=300)
+    other = pickle.loads(told.stdout)
+    assert program.measure(other) == other.length
+    return {"combined_score": length + other.length + sum({program.solve(1)._replace(stops=()): 10.0}.values())}
+"""
+)
+
+
+def test_named_tuples(judge: Judge) -> None:
+    """They are tuples with names on either side, in processes that the evaluator starts and between them too."""
+    functions: Functions = {"solve": lambda x: Route(0.5 * x, [1, 2]), "measure": lambda route: route.length}
+    module = importlib.import_module("blastdoor_candidate")._Module
+    offered = module(functions, {**functions, "Route": Route})
+    result = judge(ROUTES, offered, ("solve", "measure"), tuples={"Route": ["length", "stops"]}).result
+    assert result.get("score") == 11.5, result
+
+
+@pytest.mark.parametrize("length", [0, 1, 3])
+def test_a_named_tuple_of_another_length(judge: Judge, length: int) -> None:
+    """What a candidate made of the class is no longer what the evaluator knows."""
+    make: Any = namedtuple  # what is checked wants to see the names
+    other = make("Route", [f"field_{at}" for at in range(length)])
+    body = "def evaluate(path):\n    return {'combined_score': load(path).solve(1).length}\n"
+    functions: Functions = {"solve": lambda _: other(*range(length))}
+    result = judge(BY_SPEC + body, functions, tuples={"Route": ["length", "stops"]}).result
+    assert result["valid"] is False
+    assert "a named tuple of a class that was not named, or of another length" in result["notes"]
+
+
+def test_answers_that_are_given_one_by_one(judge: Judge) -> None:
+    """A generator is an iterator for the evaluator, whatever it does with it; an error in it is the candidate's."""
+    body = "def evaluate(path):\n    it = load(path).solve(4)\n    return {'combined_score': next(it) + sum(it)}\n"
+    assert judge(BY_SPEC + body, {"solve": lambda x: (it for it in range(x))}).result["score"] == 6
+    failed = judge(BY_SPEC + body, {"solve": lambda x: (1 / it for it in range(x))}).result
+    assert (failed["valid"], failed["notes"]) == (False, "solve: ZeroDivisionError: division by zero")
+
+
+AWAITS = {
+    "by itself": "asyncio.run(program.solve(3))",
+    "several": "sum(asyncio.run(several(program)))",
+    "late": "asyncio.run(late(program)) + asyncio.run(program.solve(3))",
+    "a method": "asyncio.run(program.make().solve(3))",
+    "in a child": "float(subprocess.run([sys.executable, '-c', CHILD, path], capture_output=True, check=True).stdout)",
+}
+AWAITING = (
+    BY_SPEC
+    + """
+import asyncio, subprocess, sys
+CHILD = "import asyncio, runpy, sys; print(asyncio.run(runpy.run_path(sys.argv[1])['solve'](3)))"
+
+async def several(program):
+    return await asyncio.gather(program.solve(1), program.solve(2))
+
+async def late(program):
+    try:
+        await asyncio.wait_for(program.wait(), timeout=0.05)
+    except asyncio.TimeoutError:
+        return 0
+
+def evaluate(path):
+    program = load(path)
+    return {"combined_score": FOUND}
+"""
+)
+
+
+@pytest.mark.parametrize("how", AWAITS)
+def test_functions_that_are_awaited(judge: Judge, how: str) -> None:
+    """An async function of the program is one for the evaluator. After one that it no longer waits for, the next call
+    has its own answer.
+    """
+
+    class Solver:
+        async def solve(self, x: float) -> float:
+            await asyncio.sleep(0)
+            return 2 * x
+
+    async def wait() -> float:
+        await asyncio.sleep(0.5)
+        return -1
+
+    functions: Functions = {"solve": Solver().solve, "wait": wait, "make": Solver}
+    known = {"coroutines": ["solve", "wait", "Solver.solve"], "classes": ["Solver"]}
+    Solver.__qualname__ = "Solver"
+    result = judge(AWAITING.replace("FOUND", AWAITS[how]), functions, ("solve", "wait", "make"), **known).result
+    assert result.get("score") == 6, result
+
+
 def nested(depth: int) -> list[Any]:
     return [nested(depth - 1)] if depth else []
 
@@ -366,7 +475,8 @@ def test_values_after_the_end(judge: Judge) -> None:
         return 7
 
     candidate = SimpleNamespace(functions=("solve",), value=value)
-    door = importlib.import_module("blastdoor_stub").Door(candidate, ["solve"], ["LIMIT"])
+    stub = importlib.import_module("blastdoor_stub")
+    door = stub.Door(candidate, ["solve"], stub.Seen(["LIMIT"]))
     assert door.answer([]) == ["", [["solve"], {"LIMIT": 7}]]
     door.end()
     assert door.answer([]) == ["EvaluatorBroke", "LIMIT was called after the evaluator had returned"]
