@@ -37,7 +37,7 @@ class CalledTask:
     name: str
     statement: str
     program: str
-    editable: str
+    editable: Sequence[str]
     metric: str
     driver: str
     wall_s: float
@@ -58,7 +58,7 @@ class CalledTask:
             "",
             f"name = {toml_text(self.name)}",
             f"statement = {toml_paragraphs(self.statement)}",
-            f"editable = {toml_list([self.editable])}",
+            f"editable = {toml_list(self.editable)}",
             "",
             *self._trial(),
             "",

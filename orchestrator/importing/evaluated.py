@@ -5,19 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.change import shown
-from orchestrator.change.regions import spans, split_entry
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_is_used
 from orchestrator.importing.objects import FUNCTION, classes_of, coroutines_of, fields_of, named_tuples
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
+from orchestrator.importing.program import REGION, as_package, editable_entries, package_files, program_tree
 from orchestrator.importing.source import Source
 from orchestrator.importing.survey import Survey, asks_itself, draws_at_random, enumerations, mentions, survey
 from orchestrator.importing.tools import TOOLCHAINS, apt_of, starts_python, tools_of
 from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.task import TaskError
 
-_REGION = "EVOLVE-BLOCK"
 _STATEMENT_CHARACTERS = 20_000
 _SHOWN = 6
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -72,7 +71,7 @@ class Found:
     judge_needs: Needs
     program_needs: Needs
     why_noisy: str
-    editable: str
+    editable: Sequence[str]
     way: Way = Way.CALLED
     tools: Sequence[str] = ()
     constants: Sequence[str] = ()
@@ -145,9 +144,12 @@ class Found:
         return apt_of(self.tools, [self.source.text(self.evaluator), self.source.text(self.program)])
 
     def _mapped(self) -> list[str]:
-        part = "all of it editable" if self.editable == self.program else f"editable between its {_REGION} marks"
+        marked = any(it.endswith(f":{REGION}") for it in self.editable)
+        part = f"editable between its {REGION} marks" if marked else "all of it editable"
+        others = len(package_files(self.source, self.program)) - 1
+        package = f" with {others} other files of its package" if others else ""
         return [
-            f"{self.program} is the workspace, {part}",
+            f"{self.program}{package} is the workspace, {part}",
             f"{self.evaluator} is the judge, unchanged; it {self._does()}",
         ]
 
@@ -221,7 +223,7 @@ def find(request: ImportRequest, names: Names) -> Found:
     """Raises TaskError where evaluator or program is missing, or they do not belong together."""
     source = Source.of(request.source)
     evaluator = chosen(source, request.evaluator, names.evaluator, "evaluator")
-    program = chosen(source, request.program, names.program, "program")
+    program = chosen(source, _named_package(source, request.program), names.program, "program")
     tree = source.python(evaluator)
     seen = survey(tree, evaluator, names.entries)
     if names.entries and names.entries[0] not in seen.entries:
@@ -241,7 +243,7 @@ def find(request: ImportRequest, names: Names) -> Found:
         judge_needs=judge_needs,
         program_needs=Needs(files={program}),
         why_noisy=seen.why_noisy,
-        editable=_editable(source, program),
+        editable=editable_entries(source, program),
         placed=placed,
     )
     called = _as_called(found, request) if program.endswith(".py") else None
@@ -250,7 +252,7 @@ def find(request: ImportRequest, names: Names) -> Found:
 
 def _as_called(found: Found, request: ImportRequest) -> Found | None:
     """None where the evaluator names no function of the program, and starts it instead."""
-    program = found.source.python(found.program)
+    program = program_tree(found.source, found.program)
     needs = needs_of(found.source, found.program, request.packages)
     draws = f"{found.program} draws random numbers" if draws_at_random(program) else ""
     found = replace(found, program_needs=needs, why_noisy=found.why_noisy or draws)
@@ -305,19 +307,10 @@ def _module(file: str) -> str:
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _editable(source: Source, program: str) -> str:
-    """Between the marks, where the program has them."""
-    data = source.read(program)
-    if f"{_REGION}-START".encode() not in data and f"{_REGION}-END".encode() not in data:
-        return program
-    try:
-        path, region = split_entry(f"{program}:{_REGION}")
-        spans(path, data, (region,) if region else ())
-    except ValueError as error:
-        raise TaskError(
-            f"{source.folder / program}: cannot be cut at its marks: {error}; mend them, or take all of them out"
-        ) from None
-    return f"{program}:{_REGION}"
+def _named_package(source: Source, named: str | None) -> str | None:
+    """A folder stands for the package in it."""
+    inner = f"{named.rstrip('/')}/__init__.py" if named else ""
+    return inner if inner in source.name_set else named
 
 
 def chosen(source: Source, named: str | None, patterns: Sequence[str], what: str) -> str:
@@ -326,6 +319,8 @@ def chosen(source: Source, named: str | None, patterns: Sequence[str], what: str
             raise TaskError(f"{source.folder / named}: is not there, or is a link; name a file of the folder")
         return named
     found = next((names for pattern in patterns if (names := source.at_top(pattern))), [])
+    if not found and (package := as_package(source, patterns)):
+        return package
     if len(found) == 1:
         return found[0]
     if found:

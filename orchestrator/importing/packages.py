@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.importing.placed import Import, Placed, imports_of
+from orchestrator.importing.program import package_files
 from orchestrator.importing.source import Source
 from orchestrator.task import TaskError
 
@@ -59,8 +60,9 @@ def needs_of(source: Source, start: str, given: Mapping[str, str], placed: Seque
     """Follows imports within the folder, and into those that are placed beside it. Raises TaskError for one that nobody
     knows a package for.
     """
-    needs = Needs(files={start})
-    waiting, followed = [start], set[str]()
+    together = package_files(source, start)
+    needs = Needs(files={start, *together})
+    waiting, followed = [start, *(it for it in together if it.endswith(".py") and it != start)], set[str]()
     while waiting:
         name = waiting.pop()
         for found in imports_of(source.python(name)):

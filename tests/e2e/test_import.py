@@ -177,6 +177,22 @@ async def test_an_evaluator_that_awaits(tmp_path: Path) -> None:
     assert run.judgement.result.metrics == {"combined_score": 1.5, "left": 2.0, "path": 7.0}
 
 
+async def test_a_program_that_is_a_package(tmp_path: Path) -> None:
+    """It is loaded as one, with the files that it imports."""
+    source = write(tmp_path / "there", initial_program__py=None, config__yaml=None)
+    (source / "initial_program").mkdir()
+    (source / "initial_program" / "__init__.py").write_text("from .steps import solve\n")
+    (source / "initial_program" / "steps.py").write_text(
+        "from . import table\n\ndef solve(x):\n    return table.ONE + x\n"
+    )
+    (source / "initial_program" / "table.py").write_text("ONE = 1\n")
+    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
+    assert run.scored, (run.reason, run.log, run.judgement)
+    assert run.judgement
+    assert run.judgement.result
+    assert run.judgement.result.metrics["combined_score"] == 42
+
+
 # Without packages, so that nothing has to be fetched: a test's own Python, and what an installer would have left.
 SCRIPT = """#!/bin/bash
 apt-get update

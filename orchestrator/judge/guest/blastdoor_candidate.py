@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from types import CoroutineType
+from types import CoroutineType, ModuleType
 from typing import Any
 
 from blastdoor_frames import Ended, Frames
@@ -31,6 +31,7 @@ __all__ = ["serve", "serve_loaded"]
 VALUE = "="
 # The one name of an object that begins with an underscore and may be asked for: it is called itself.
 CALL = "__call__"
+_INIT = "__init__.py"
 _WORDS = 500
 _OBJECTS = 10_000
 Functions = Mapping[str, Callable[..., Any]]
@@ -209,20 +210,39 @@ def _plain(text: str) -> str:
 
 
 def _functions_of(path: Path) -> Functions:
-    sys.path.insert(0, str(path.parent))
+    name, root = _name_of(path)
+    # Files of a package are not found by their bare names: they may be called like modules of Python's own.
+    sys.path[:0] = dict.fromkeys([*([str(path.parent)] if path.name != _INIT else []), str(root)])
+    module = _loaded(path) if name in ("", path.stem) else importlib.import_module(name)
+    own = {
+        it: value for it, value in vars(module).items() if not it.startswith("_") and _is_own(value, module, path.name)
+    }
+    return _Module(own, vars(module))
+
+
+def _name_of(path: Path) -> tuple[str, Path]:
+    """By which it can be imported from which folder, where it is part of a package beneath the working folder."""
+    parts, folder = [] if path.name == _INIT else [path.stem], path.resolve().parent
+    while folder != Path.cwd() and (folder / _INIT).is_file():
+        parts, folder = [folder.name, *parts], folder.parent
+    return ".".join(parts), folder
+
+
+def _loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path.name} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
-    own = {name: it for name, it in vars(module).items() if not name.startswith("_") and _is_own(it, path.stem)}
-    return _Module(own, vars(module))
+    return module
 
 
-def _is_own(it: Any, module: str) -> bool:
-    """Whether the file defines it: what it imports is not for others to call."""
-    return callable(it) and getattr(it, "__module__", None) == module
+def _is_own(it: Any, module: ModuleType, file: str) -> bool:
+    """Whether the file, or the package that it stands for, defines it: what it imports is not for others to call."""
+    of = str(getattr(it, "__module__", None))
+    inside = file == _INIT and of.startswith(f"{module.__name__}.")
+    return callable(it) and (of == module.__name__ or inside)
 
 
 def _main(arguments: list[str]) -> int:

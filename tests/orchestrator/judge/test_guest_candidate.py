@@ -39,6 +39,31 @@ def test_only_what_the_file_defines(tmp_path: Path) -> None:
     assert told.stdout.decode().split() == ["Solver", "made", "solve"]
 
 
+PACKAGE = {
+    "program/__init__.py": "from json import dumps\nfrom .core import solve\nfrom .random import draw as drawn\n",
+    "program/core.py": "from . import random\nfrom .deep.inner import twice\ndef solve(x):\n    return twice(x)\n",
+    "program/random.py": "def draw():\n    return 4\n",
+    "program/deep/__init__.py": "",
+    "program/deep/inner.py": "from ..random import draw\ndef twice(x):\n    return 2 * x * draw()\n",
+}
+
+
+def test_a_package(tmp_path: Path) -> None:
+    """Its files import one another as in any package, and none is taken for a module of Python's own. What the package
+    offers of its own files is served, what it takes from elsewhere is not; a file within it can be served, too.
+    """
+    for name, text in PACKAGE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    env = {"PYTHONPATH": str(Path(next(iter(guest.__path__))))}
+    for file, served in [("program/__init__.py", ["drawn", "solve"]), ("program/deep/inner.py", ["twice"])]:
+        ask = ASK.replace("solve.py", file) + "; import random; random.seed(1)"
+        told = subprocess.run(
+            [sys.executable, "-c", ask], cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60
+        )
+        assert told.stdout.decode().split() == served
+
+
 DRAW = """
 from blastdoor_relay import Candidate
 one = Candidate.__new__(Candidate)
