@@ -12,7 +12,15 @@ from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
 from orchestrator.importing.program import REGION, as_package, editable_entries, package_files, program_tree
 from orchestrator.importing.source import Source
-from orchestrator.importing.survey import Survey, asks_itself, draws_at_random, enumerations, mentions, survey
+from orchestrator.importing.survey import (
+    Survey,
+    asks_itself,
+    draws_at_random,
+    enumerations,
+    functions_handed_over,
+    mentions,
+    survey,
+)
 from orchestrator.importing.tools import TOOLCHAINS, apt_of, starts_python, tools_of
 from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.task import TaskError
@@ -177,6 +185,11 @@ class Found:
         lines = [it for it in self.seen.findings if self.program.endswith(".py") or "text, and finds that" not in it]
         if graded := asks_itself([*self.functions, *self.methods]):
             lines.append(f"{self.evaluator} asks the program itself with {', '.join(graded)}: it can say yes to all")
+        if handed := functions_handed_over(self.source.python(self.evaluator), self.called):
+            lines.append(
+                f"{self.evaluator}:{handed}, and no function can be sent to a candidate: no program gets a score"
+                " unless the function is the program's own, or what it needs is sent as plain values"
+            )
         if self.constants:
             lines.append(f"{', '.join(self.constants)} of the program: read once, when it is loaded")
         if self.classes:

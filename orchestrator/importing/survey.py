@@ -4,7 +4,7 @@ which of its habits a person should know of before trusting its scores.
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.timeit", "timeit.repeat"}
@@ -50,6 +50,24 @@ def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
 def asks_itself(functions: list[str]) -> list[str]:
     """Those by which a program would grade its own work."""
     return [name for name in functions if _SELF_GRADED.match(name)]
+
+
+def functions_handed_over(tree: ast.Module, functions: Collection[str]) -> str:
+    """Where the evaluator gives a function of its own to one of these, as "12 hands sphere to minimize"; or nothing."""
+    own = {it.name for it in ast.walk(tree) if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        to = next(_text_of(node.func.slice), "") if isinstance(node.func, ast.Subscript) else dotted(node.func)
+        given = [*node.args, *(it.value for it in node.keywords)]
+        handed = [
+            "a lambda" if isinstance(it, ast.Lambda) else it.id
+            for it in given
+            if isinstance(it, ast.Lambda) or (isinstance(it, ast.Name) and it.id in own - {*functions})
+        ]
+        if handed and to.rpartition(".")[2] in functions:
+            return f"{node.lineno} hands {handed[0]} to {to.rpartition('.')[2]}"
+    return ""
 
 
 def draws_at_random(tree: ast.Module) -> bool:

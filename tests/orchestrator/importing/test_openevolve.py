@@ -36,58 +36,6 @@ def command(*words: str | Path) -> Result:
     return runner().invoke(cli, ["import", *map(str, words)])
 
 
-NAMED = """
-import typing
-from collections import namedtuple
-
-Point = namedtuple("Point", "x, y")
-Size = typing.NamedTuple("Size", [("wide", int)])
-made = namedtuple(*["Odd", "a"])
-other = namedtuple("Mismatch", "a")
-
-
-class Route(typing.NamedTuple):
-    length: float
-    stops: list = []
-
-
-class Rich(typing.NamedTuple):
-    cost: float
-
-    def total(self):
-        return self.cost
-
-
-class Solver:
-    async def solve(self, x):
-        return Route(x, [])
-
-
-async def search(x):
-    return Solver()
-
-
-find = search
-"""
-
-
-def test_named_tuples_and_async_functions(tmp_path: Path) -> None:
-    """Fields of named tuples are told to the judge, and what is awaited; one whose methods are called is an object."""
-    evaluator = (
-        "async def evaluate(path):\n    p = load(path)\n    r = await (await p.search(1)).solve(2)\n"
-        "    return {'combined_score': r.length + p.Rich(2).total() + await p.find(3)}\n"
-    )
-    source = write(tmp_path, evaluator__py=evaluator, initial_program__py=NAMED, config__yaml=None)
-    driver = read(ImportRequest(source, "small")).files["judge/judge.py"].decode()
-    call = next(it for it in ast.walk(ast.parse(driver)) if isinstance(it, ast.Call))
-    given = {it.arg: ast.literal_eval(it.value) for it in call.keywords}
-    assert given["functions"] == ["search", "find"]
-    assert given["coroutines"] == ["search", "find", "Solver.solve"]
-    assert given["tuples"] == {"Point": ["x", "y"], "Size": ["wide"], "Route": ["length", "stops"]}
-    assert given["classes"] == ["Rich", "Solver"]
-    assert "constants" not in given
-
-
 def test_a_whole_task(tmp_path: Path) -> None:
     """Statement, limits, metric, region and attempts come from the files; the evaluator is copied byte for byte."""
     found = imported(tmp_path)
