@@ -102,11 +102,14 @@ def gpu_differences(wanted: Gpu | None, facts: Mapping[str, str], lent: Sequence
     `lent` are the ids that it was given, where the backend gives them out one by one.
     """
     seen = seen_gpus(facts)
-    names = ", ".join(gpu.name for gpu in seen) or "none"
+    names = ", ".join(gpu.name for gpu in seen)
     if wanted is None:
         return [f"gpu: none was asked for, the chamber sees {names}"] if seen else []
     if facts.get("gpu_mig"):
         return ["gpu: the chamber sees a GPU in slices (MIG), which are not told apart here; switch MIG off"]
+    if not seen:
+        why = "nvidia-smi tells of none in it; use an image with glibc, and a runtime that lets GPUs in"
+        return [f"gpu: wanted {wanted}, the chamber sees none: {why}"]
     if len(seen) != wanted.count or not all(is_kind(wanted.kind, gpu) for gpu in seen):
         return [f"gpu: wanted {wanted}, the chamber sees {names}"]
     if lent and {gpu.id for gpu in seen} != set(lent):

@@ -98,7 +98,7 @@ TWO_T4 = {"gpu": "Tesla T4; Tesla T4", "gpu_memory": "15360 MiB; 15360 MiB", "gp
         ("T4:1", TWO_T4, (), "wanted T4:1, the chamber sees Tesla T4, Tesla T4"),
         ("T4:3", TWO_T4, (), "wanted T4:3"),
         ("H100:1", ONE_H200, (), "wanted H100:1, the chamber sees NVIDIA H200"),
-        ("any:1", {}, (), "wanted any:1, the chamber sees none"),
+        ("any:1", {}, (), "the chamber sees none: nvidia-smi tells of none in it; use an image"),
         ("H200:1", ONE_H200, ("GPU-7",), "wanted GPU-7, the chamber sees GPU-1"),
         ("H200:1", ONE_H200 | {"gpu_id": ""}, ("GPU-1",), "sees no id"),
         ("H200:1", ONE_H200 | {"gpu_mig": "1"}, (), "switch MIG off"),
