@@ -227,6 +227,10 @@ class _Object(Handle):  # type: ignore[misc]  # the module beside it has no type
             return _calling(VALUE + member)(self)
         return partial(_calling(member), self)
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """For another process of the evaluator's, and on the way back."""
+        return _handed_on, (self._remote,)
+
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return _calling(f"{self._remote.kind}.{CALL}")(self, *arguments, **keywords)
 
@@ -244,6 +248,11 @@ def _found(remote: Any) -> Any:
     return member_of(remote) if remote.kind.startswith(ENUM) else _Object(None, remote)
 
 
+def _handed_on(remote: Any) -> Any:
+    door = _own_door()
+    return door.object(remote) if door else _found(remote)
+
+
 _doors: list[Door] = []
 
 
@@ -258,6 +267,8 @@ def attach(namespace: dict[str, Any]) -> None:
     namespace.update({**_tuples(), **values})
     for name in functions:
         namespace[name] = _calling(name)
+        # Pools of processes hand a function on by its name and that of its module.
+        namespace[name].__module__ = str(namespace.get("__name__"))
 
 
 def carry(name: str, folder: str, *first: str) -> None:

@@ -279,6 +279,33 @@ def test_members_of_an_enumeration(judge: Judge, where: str, tmp_path: Path, mon
     assert judge(WITH_SIGNS[where], offered, wanted=["turn"], enums=["signs.Sign"]).result["score"] == 1.0
 
 
+POOLED = (
+    BY_SPEC
+    + """
+import sys
+from multiprocessing import Pool
+
+def solved(solver):
+    return solver.solve(2)
+
+def evaluate(path):
+    program = load(path)
+    sys.modules[program.__name__] = program
+    with Pool(2) as pool:
+        [solver] = pool.map(program.make, [0.5])
+        there = sum(pool.map(program.solve, [1, 2])) + sum(pool.map(solved, [solver]))
+    return {"combined_score": there + solver.solve(2)}
+"""
+)
+
+
+def test_a_pool_of_processes(judge: Judge) -> None:
+    """Functions and objects of the program are handed to other processes of the evaluator's, and back."""
+    functions: Functions = {"solve": lambda x: 2 * x, "make": Solver}
+    result = judge(POOLED, functions, ("solve", "make"), classes=["Solver"]).result
+    assert result.get("score") == 6 + 1 + 1, result
+
+
 class Route(NamedTuple):
     """As a program has it; the judge has a class of its own with this name and these fields."""
 
