@@ -22,6 +22,7 @@ from orchestrator.importing.survey import (
     survey,
 )
 from orchestrator.importing.tools import TOOLCHAINS, apt_of, starts_python, tools_of
+from orchestrator.importing.unreached import unreached
 from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.task import TaskError
 
@@ -190,6 +191,9 @@ class Found:
                 f"{self.evaluator}:{handed}, and no function can be sent to a candidate: no program gets a score"
                 " unless the function is the program's own, or what it needs is sent as plain values"
             )
+        if self.way is Way.CALLED:
+            evaluator, program = self.source.python(self.evaluator), program_tree(self.source, self.program)
+            lines += unreached(evaluator, program, (self.evaluator, self.program), self.called)
         if self.constants:
             lines.append(f"{', '.join(self.constants)} of the program: read once, when it is loaded")
         if self.classes:

@@ -171,23 +171,23 @@ def _started(calls: list[tuple[ast.Call, str]]) -> Iterator[str]:
 
 
 def _findings(tree: ast.Module, calls: list[tuple[ast.Call, str]], paths: set[str], name: str) -> Iterator[str]:
-    if at := _lines(node for node, called in calls if _reads_text(node, called, paths)):
+    if at := lines_of(node for node, called in calls if _reads_text(node, called, paths)):
         yield (
             f"{name}:{at} reads the program's text, and finds that of a stub: a check of the source says nothing here"
         )
-    if at := _lines(node for node, called in calls if called in _CLOCKS):
+    if at := lines_of(node for node, called in calls if called in _CLOCKS):
         yield (
             f"{name}:{at} looks at a clock: a time around a call holds the way to the other chamber, some tenths of a"
             " millisecond, and what packing the values takes"
         )
     fixed = [node for node, called in calls if _SEEDS.search(called) and node.args and _is_constant(node.args[0])]
-    if at := _lines(iter(fixed)):
+    if at := lines_of(iter(fixed)):
         yield f"{name}:{at} draws with a fixed seed: what it asks is the same each time, and can be learnt by heart"
     outside = [node for node, called in calls if called.endswith(("Path.home", "expanduser"))]
     above = [
         node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and dotted(node).endswith("parent.parent")
     ]
-    if at := _lines(iter([*outside, *above])):
+    if at := lines_of(iter([*outside, *above])):
         yield f"{name}:{at} looks for files outside of its folder: in a chamber there are none but those of judge/"
 
 
@@ -206,7 +206,7 @@ def _is_constant(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is not None
 
 
-def _lines(nodes: Iterator[ast.AST]) -> str:
+def lines_of(nodes: Iterator[ast.AST]) -> str:
     """As "12, 40 and 3 more"."""
     lines = sorted({it.lineno for it in nodes if isinstance(it, ast.expr)})
     more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""

@@ -28,6 +28,37 @@ def test_a_function_that_the_evaluator_hands_over(tmp_path: Path, call: str) -> 
     assert all(it.startswith(HANDED[call]) for it in told)
 
 
+NOT_REACHED = {
+    "solve of initial_program.py gives nothing back: what it changes in its arguments": (
+        "def solve(x):\n    x.sort()\n    def inner():\n        return 1\n", "p.solve(x)"
+    ),
+    "initial_program.py:2 writes files: they stay in the candidate's chamber": (
+        "def solve(x):\n    open('out.txt', mode='w').close()\n    return x\n", "p.solve(1)"
+    ),
+    "evaluator.py:4 sets LIMIT: where that is the program's": (
+        "LIMIT: int = 3\ndef solve(x):\n    return x\n", "setattr(p, 'a', 1)\n    p.LIMIT = p.solve(1)"
+    ),
+    "evaluator.py:3 catches what is printed": (
+        "def solve(x):\n    return x\n", "contextlib.redirect_stdout(None).__enter__(); p.solve(1)"
+    ),
+    "evaluator.py:3 asks for a signature": ("def solve(x):\n    return x\n", "inspect.signature(p.solve)"),
+    "": (
+        "class Solver:\n    def fit(self, x):\n        self.x = x\ndef solve(*x):\n    yield open('table').read()\n",
+        "q.other = p.solve(1)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", NOT_REACHED)
+def test_what_does_not_reach_the_other_side(tmp_path: Path, line: str) -> None:
+    """Habits that work in one process only are told, since nothing fails by them: the score is poor."""
+    program, use = NOT_REACHED[line]
+    evaluator = f"def evaluate(path):\n    p = load(path)\n    {use}\n    return {{'combined_score': 1}}\n"
+    source = write(tmp_path, evaluator__py=evaluator, initial_program__py=program, config__yaml=None)
+    told = read(ImportRequest(source, "small")).findings
+    assert [it.startswith(line) for it in told] == ([True] if line else [])
+
+
 NAMED = """
 import typing
 from collections import namedtuple
