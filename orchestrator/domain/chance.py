@@ -89,14 +89,11 @@ def reach_of(mine: Sequence[float], drawn: Sequence[float], each: int) -> float 
 
 def levels_of(results: Sequence[Values | None], ranking: Ranking) -> list[Level]:
     """One key a result, more is better, equal where the ranking puts neither first; no score has the lowest of all."""
+    if ranking.rule is not Rule.PARETO:
+        return [ranking.standing(values) if values is not None else () for values in results]
     merits = [ranking.merits(values) if values is not None else None for values in results]
-    if ranking.rule is Rule.PARETO:
-        fronts = _fronts([it for it in merits if it is not None])
-        return [(-float(fronts[it]),) if it is not None else () for it in merits]
-    if ranking.rule is Rule.WEIGHTED:
-        weights = [metric.weight for metric in ranking.metrics]
-        return [(sum(w * m for w, m in zip(weights, it, strict=True)),) if it is not None else () for it in merits]
-    return [it if it is not None else () for it in merits]
+    fronts = _fronts([it for it in merits if it is not None])
+    return [(-float(fronts[it]),) if it is not None else () for it in merits]
 
 
 def _fronts(merits: Sequence[Level]) -> dict[Level, int]:

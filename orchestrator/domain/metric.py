@@ -22,7 +22,8 @@ class Rule(StrEnum):
 class Metric:
     """`binds` are the fingerprint's fields that must be equal to compare it; past `ceiling` it is not believed.
 
-    `timing` marks seconds that were measured over a channel: less than that can tell is no measurement.
+    `timing` marks seconds that were measured over a channel: less than that can tell is no measurement. One with
+    `before` decides before those that stand left of it.
     """
 
     name: str = "score"
@@ -32,6 +33,7 @@ class Metric:
     target: float | None = None
     ceiling: float | None = None
     timing: bool = False
+    before: bool = False
 
     def merit(self, value: float) -> float:
         """The value turned so that more is better."""
@@ -56,7 +58,7 @@ class Ranking:
         """Whether `new` is strictly better. A tie, or two that Pareto does not order, is not better."""
         mine, theirs = self.merits(new), self.merits(old)
         if self.rule is Rule.LEXICOGRAPHIC:
-            return mine > theirs
+            return self._in_order(mine) > self._in_order(theirs)
         if self.rule is Rule.WEIGHTED:
             return self._weighed(mine) > self._weighed(theirs)
         return mine != theirs and all(a >= b for a, b in zip(mine, theirs, strict=True))
@@ -66,7 +68,11 @@ class Ranking:
         if self.rule is Rule.PARETO:
             raise ValueError("Pareto gives no single order")
         merits = self.merits(values)
-        return merits if self.rule is Rule.LEXICOGRAPHIC else (self._weighed(merits),)
+        return self._in_order(merits) if self.rule is Rule.LEXICOGRAPHIC else (self._weighed(merits),)
+
+    def _in_order(self, merits: Sequence[float]) -> tuple[float, ...]:
+        places = sorted(range(len(merits)), key=lambda at: not self.metrics[at].before)
+        return tuple(merits[at] for at in places)
 
     def _weighed(self, merits: Sequence[float]) -> float:
         return sum(metric.weight * merit for metric, merit in zip(self.metrics, merits, strict=True))

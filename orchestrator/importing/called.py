@@ -21,6 +21,14 @@ if __name__ == "__main__":
 '''
 
 
+_STAGES = (
+    "",
+    "[[metrics]] # a candidate that stopped early is not better than one that went on, whatever it scored there",
+    'name = "stages"',
+    "before = true",
+)
+
+
 class Way(StrEnum):
     """How an evaluator uses the program: it calls its functions, starts it, or reads it."""
 
@@ -48,6 +56,7 @@ class CalledTask:
     attempts: int
     goal: str = "higher"
     guard: Sequence[str] = ()
+    stages: bool = False
     way: Way = Way.CALLED
     program_apt: Sequence[str] = ()
 
@@ -78,6 +87,7 @@ class CalledTask:
             "[[metrics]]",
             f"name = {toml_text(self.metric)}",
             f'goal = "{self.goal}"',
+            *_STAGES * self.stages,
             *(["", f"[certify] # {shown(self.why_noisy)}", 'rule = "noisy"'] if self.why_noisy else []),
             *self._guards(),
             *(["", "[budget]", f"attempts = {self.attempts}"] if self.attempts else []),

@@ -56,6 +56,7 @@ class Wanted:
     driver: Mapping[str, object]
     goal: str = "higher"
     guard: "Guard | None" = None
+    stages: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,7 @@ class Found:
             attempts=wanted.attempts,
             goal=wanted.goal,
             guard=wanted.guard.command if wanted.guard else (),
+            stages=wanted.stages,
             way=self.way,
             program_apt=self._apt(),
         )

@@ -72,6 +72,7 @@ def read(request: ImportRequest) -> Imported:
         memory_mib=int(number(rules.table.get("memory_limit_mb"), 64, 1 << 20, _MEMORY_MIB)),
         attempts=int(number(config.get("max_iterations"), 1, 1_000_000, 0)),
         driver={"thresholds": rules.thresholds},
+        stages=len(rules.stages) > 1 and bool(rules.thresholds) and metric != "stages",
     )
     return found.imported(request, wanted, _lines(found, rules, name, f"{metric}, higher is better, {why}"))
 
@@ -115,6 +116,8 @@ def _lines(found: Found, rules: _Rules, config_name: str, metric: str) -> Lines:
     if others:
         left_out.append(f"{', '.join(others)}: {config_name} was taken; --config chooses another")
     findings = (
-        ["a candidate that stops at a stage has that stage's score, as in OpenEvolve"] if rules.thresholds else []
+        ["a candidate that stops at a stage has that stage's score, as in OpenEvolve; one that went on is better"]
+        if rules.thresholds
+        else []
     )
     return Lines(mapped, left_out, findings, read=[config_name, *others])

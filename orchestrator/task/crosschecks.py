@@ -369,6 +369,8 @@ def _weights_without_effect(task: Task) -> Iterator[Notice]:
     for at, metric in enumerate(task.metrics):
         if "weight" in metric.model_fields_set and task.ranking.rule is not Rule.WEIGHTED:
             yield ("metrics", at, "weight"), 'has no effect; it counts only with ranking.rule = "weighted"'
+        if metric.before and task.ranking.rule is not Rule.LEXICOGRAPHIC:
+            yield ("metrics", at, "before"), 'has no effect; it counts only with ranking.rule = "lexicographic"'
 
 
 def _too_few_repeats(task: Task) -> Iterator[Notice]:

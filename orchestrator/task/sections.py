@@ -84,7 +84,9 @@ class JudgeSpec(Section):
 
 
 class MetricSpec(Section):
-    """A number of the judge's result. `ceiling` is what nobody honest gets past; `timing` marks measured seconds."""
+    """A number of the judge's result. `ceiling` is what nobody honest gets past; `timing` marks measured seconds, and
+    `before` what decides before the others.
+    """
 
     name: Name = "score"
     goal: Goal = Goal.HIGHER
@@ -93,6 +95,7 @@ class MetricSpec(Section):
     target: Number | None = None
     ceiling: Number | None = None
     timing: bool = False
+    before: bool = False
 
     @field_validator("binds")
     @classmethod

@@ -19,6 +19,8 @@ from blastdoor_evaluator import EvaluatorBroke, Outcome, lend, loaded, run_evalu
 
 __all__ = ["judge"]
 
+# How many ran. What was scored at an early one does not stand beside the score of a later one.
+STAGES = "stages"
 _STAGES = ("evaluate_stage1", "evaluate_stage2", "evaluate_stage3")
 
 
@@ -60,6 +62,8 @@ def _run(module: ModuleType, program: str, found: Outcome, thresholds: Sequence[
             return
         why_last = _why_last(own, found, number, len(stages), thresholds)
         if why_last is not None:
+            if found.metric != STAGES:
+                found.numbers[STAGES] = number
             found.notes += filter(None, [why_last])
             # A candidate that fails where it is dear must not keep the score of a stage where it was cheap.
             if found.metric in found.numbers and found.metric not in own:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.domain.chance import levels_of
 from orchestrator.domain.fingerprint import DEFAULT_BINDS, FIELDS, cohort_of, difference
 from orchestrator.domain.metric import Goal, Metric, Ranking, Rule
 from orchestrator.domain.tier import Tier
@@ -45,6 +46,17 @@ def test_standing() -> None:
     assert Ranking(metrics, Rule.WEIGHTED).standing(values) == (7.0,)
     with pytest.raises(ValueError, match="no single order"):
         Ranking(metrics, Rule.PARETO).standing(values)
+
+
+def test_a_metric_that_decides_before_the_others() -> None:
+    """It counts first, wherever it stands; the order of the rest stays as it is."""
+    ranking = Ranking((Metric("score"), Metric("time", Goal.LOWER), Metric("stages", before=True)))
+    early, late = {"score": 9.0, "time": 1.0, "stages": 1.0}, {"score": 2.0, "time": 5.0, "stages": 2.0}
+    assert ranking.better(late, early)
+    assert not ranking.better(early, late)
+    assert ranking.better({**late, "time": 4.0}, late)
+    assert ranking.standing(late) == (2.0, 2.0, -5.0)
+    assert levels_of([early, None, late], ranking) == [(1.0, 9.0, -1.0), (), (2.0, 2.0, -5.0)]
 
 
 def test_lower_is_better() -> None:

@@ -112,6 +112,9 @@ def test_stages(tmp_path: Path, evaluator: str, wall: float, driver: str) -> Non
     text = found.files["judge/judge.py"].decode()
     assert driver in text
     assert ("thresholds" in text) == ("thresholds" in driver)
+    write_task(found, tmp_path / "task")
+    ranked = [(it.name, it.before) for it in load_task(tmp_path / "task").metrics]
+    assert ranked == [("combined_score", False), *([("stages", True)] if "thresholds" in driver else [])]
 
 
 def test_without_a_config(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ def test_stages_stop_below_their_threshold(judge: Judge, threshold: float, score
     assert ("stopped at stage 1 of 2: combined_score 0.4 is below 0.5" in result["notes"]) == (score == 0.4)
 
 
+@pytest.mark.parametrize(("threshold", "ran"), [(0.3, 2), (0.8, 1)])
+def test_how_many_stages_ran(judge: Judge, threshold: float, ran: int) -> None:
+    """It is told with every score: one of an early stage is no match for one of a later stage."""
+    assert judge(STAGED, thresholds=[threshold]).result["metrics"]["stages"] == ran
+
+
 def test_a_stage_without_the_metric(judge: Judge) -> None:
     """A stage that stops without the metric gives no score: the mean of its numbers decides only whether to go on."""
     staged = STAGED.replace('"runs": 1.0, "combined_score": ', '"runs": 0.0, "speed": ')

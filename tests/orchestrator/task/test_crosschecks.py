@@ -255,6 +255,12 @@ def test_weights_without_effect(make: Make) -> None:
     )
 
 
+def test_before_without_effect(make: Make) -> None:
+    """A weighted sum and Pareto know no order of metrics."""
+    (warning,) = load_task(make("[ranking]\nrule = 'pareto'\n[[metrics]]\nbefore = true\n")).warnings
+    assert warning.endswith('metrics[0].before: has no effect; it counts only with ranking.rule = "lexicographic"')
+
+
 def test_noisy_needs_one_order(make: Make) -> None:
     """Pareto leaves some scores without an order, so there are no ranks to test with."""
     assert told(make("[ranking]\nrule = 'pareto'\n[certify]\nrule = 'noisy'")) == (
