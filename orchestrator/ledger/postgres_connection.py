@@ -9,8 +9,6 @@ from typing import Any
 import psycopg
 from psycopg import IsolationLevel
 
-from orchestrator.ledger.database import Columns
-
 
 class PostgresConnection:
     """One that the server or the line between ended is lost, which the next statement finds out."""
@@ -44,14 +42,12 @@ class PostgresConnection:
         done = self._driver.execute(_native(statement) if values else statement.encode(), values or None)
         return done.fetchall() if done.description else []
 
-    def execute_each(self, statement: str, rows: Columns) -> None:
-        *others, last = rows
-        if others:
-            with self._driver.cursor() as cursor:
-                cursor.executemany(_native(statement), others)
-        # The driver sends many in one go, with a last word after which the server no longer counts how long we are idle
-        # in the transaction: one that freezes there would keep the fence. After a statement of its own it counts.
-        self._driver.execute(_native(statement), last)
+    def execute_all(self, *statements: str) -> list[list[tuple[Any, ...]]]:
+        done = self._driver.execute("; ".join(statements).encode())
+        found = [done.fetchall()]
+        while done.nextset():
+            found.append(done.fetchall())
+        return found
 
 
 @cache

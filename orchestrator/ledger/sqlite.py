@@ -22,7 +22,7 @@ from orchestrator.ledger.errors import (
     translating_os_errors,
 )
 from orchestrator.ledger.lock import Holder
-from orchestrator.ledger.schema import TABLES, make_tables
+from orchestrator.ledger.schema import APPEND, FORGET, SET, TABLES, make_tables
 
 T = TypeVar("T")
 
@@ -114,8 +114,8 @@ class SqliteConnection:
         self._driver.text_factory = _whatever_it_is
         return self._driver.execute(statement, values).fetchall()
 
-    def execute_each(self, statement: str, rows: Columns) -> None:
-        self._driver.executemany(statement, rows)
+    def execute_all(self, *statements: str) -> list[list[tuple[Any, ...]]]:
+        return [self.execute(statement) for statement in statements]
 
 
 class Sqlite:
@@ -178,12 +178,17 @@ class Sqlite:
         return is_marked and connection.execute(_MADE_UP) == [(0,)]
 
     def is_empty(self, connection: Connection) -> bool:
-        unmarked = connection.execute("PRAGMA application_id") == [(0,)]
-        return unmarked and connection.execute("SELECT count(*) FROM sqlite_master") == [(0,)]
+        zero = [(0,)]
+        return connection.execute_all("PRAGMA application_id", "SELECT count(*) FROM sqlite_master") == [zero, zero]
 
     def standing(self, connection: Connection) -> Standing:
         ((epoch, holder, seq, seal),) = connection.execute(_STAND)
         return Standing(epoch, holder, START if seq is None else Head(seq, seal))
+
+    def write(self, connection: Connection, events: Columns, kept: Columns, gone: Columns) -> None:
+        for statement, rows in ((APPEND, events), (SET, kept), (FORGET, gone)):
+            for row in rows:
+                connection.execute(statement, **row)
 
     def last_change(self, connection: Connection) -> int | None:
         """SQLite's own number leaves out what this connection wrote, so the connection must be the one that writes."""

@@ -206,10 +206,7 @@ class Ledger:
                 # A standby that lacked the last records took over, or somebody wrote beside us: going on would hide it.
                 raise Corrupt(f"{self._database.name} does not end with the last record of this session")
             meant = link(head, entries, at, self.epoch or 0)
-            events = [vars(record) for record in meant]
-            for statement, each in ((schema.APPEND, events), (schema.SET, kept), (schema.FORGET, gone)):
-                if each:
-                    connection.execute_each(statement, each)
+            self._database.write(connection, [vars(record) for record in meant], kept, gone)
             return meant
 
         with self._turn:

@@ -16,11 +16,15 @@ class Cut(Enum):
 
 
 class Proxy:
-    """Listens on loopback; `choose` is asked for every COMMIT, `cuts` counts what was cut."""
+    """Listens on loopback; `choose` is asked for every COMMIT, `cuts` counts what was cut, `turns` how often a client
+    spoke again after an answer: what a line with a delay waits for.
+    """
 
     def __init__(self, target: int) -> None:
         self.choose: Callable[[], Cut] = lambda: Cut.NOT
         self.cuts = 0
+        self.turns = 0
+        self._answered = True
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
@@ -41,6 +45,8 @@ class Proxy:
             back = threading.Thread(target=self._answer, args=(client, server, silent), daemon=True)
             back.start()
             while data := client.recv(1 << 16):
+                self.turns += self._answered
+                self._answered = False
                 cut = self.choose() if b"COMMIT\0" in data else Cut.NOT
                 if cut is Cut.BEFORE:
                     self.cuts += 1
@@ -57,6 +63,7 @@ class Proxy:
                 if silent.is_set() and b"COMMIT\0" in data:
                     self.cuts += 1
                     break
+                self._answered = True
                 client.sendall(data)
             for side in (server, client):
                 with contextlib.suppress(OSError):

@@ -90,6 +90,19 @@ def test_commit_in_doubt(through: Ledger, line: Proxy, cut: Cut) -> None:
     checked(through, 6)
 
 
+@pytest.mark.parametrize(("events", "rows"), [(1, 0), (1, 1), (3, 20)])
+def test_an_append_waits_four_times(through: Ledger, line: Proxy, events: int, rows: int) -> None:
+    """For the beginning, the fence with the head, all that is written, and the commit: however much it is."""
+    kept: dict[tuple[str, str], str | None] = {("n", str(number)): "{}" for number in range(rows)}
+    gone = dict.fromkeys(kept)
+    for changed in (kept, kept, gone):
+        before = line.turns
+        through.append([Entry("a", "{}")] * events, changed, AT)
+        assert line.turns - before == 4
+        assert through.rows() == {key: body for key, body in changed.items() if body is not None}
+    assert through.verify().records == 3 * events
+
+
 @pytest.mark.parametrize("cut", [Cut.BEFORE, Cut.AFTER])
 def test_request_in_doubt(through: Ledger, line: Proxy, cut: Cut) -> None:
     """A request is left once, also when its answer is lost; the same one asked again is another one."""

@@ -33,7 +33,6 @@ from orchestrator.ledger import (
     Missing,
     NotALedger,
     ReadOnly,
-    schema,
 )
 from orchestrator.ledger import postgres as dialect
 from orchestrator.ledger.postgres_errors import redacted, translated
@@ -169,7 +168,8 @@ def test_frozen_before_the_commit(filled: Ledger, raw: Raw) -> None:
         with connection.transaction(writes=True):
             ((pid,),) = connection.execute("SELECT pg_backend_pid()")
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = '100ms'")
-            connection.execute_each(schema.SET, [{"kind": "a", "id": str(number), "body": ""} for number in range(3)])
+            rows = [{"kind": "a", "id": str(number), "body": ""} for number in range(3)]
+            filled._database.write(connection, [], rows, [])
             while raw.execute("SELECT 1 FROM pg_stat_activity WHERE pid = ?", pid):
                 assert time.monotonic() < until, "it keeps the fence"
 
