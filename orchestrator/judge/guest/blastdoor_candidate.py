@@ -31,6 +31,8 @@ __all__ = ["serve", "serve_loaded"]
 VALUE = "="
 # The one name of an object that begins with an underscore and may be asked for: it is called itself.
 CALL = "__call__"
+# In front of `Class.name`: the class itself is asked, and no object of it.
+OF_CLASS = "@"
 _INIT = "__init__.py"
 _WORDS = 500
 _OBJECTS = 10_000
@@ -147,14 +149,17 @@ def _answer_with_keywords(functions: Functions, objects: _Objects, request: memo
     objects.contents = getattr(functions, "contents", {})
     try:
         name, arguments, keywords, options = decode_exact(request, objects.object)
+        of_class, name = name.startswith(OF_CLASS), name.removeprefix(OF_CLASS)
         objects.classes, objects.enums, objects.tuples = (
             frozenset(options.get(it, ())) for it in ("classes", "enums", "tuples")
         )
         kind, dot, member = name.removeprefix(VALUE).partition(".")
         hidden = member.startswith("_") and member != CALL
-        if dot and (kind not in objects.classes or hidden or not arguments):
+        if dot and (kind not in objects.classes or hidden or not (arguments or of_class)):
             raise _Missing(f"there is no {kind}.{member}")
-        if name.startswith(VALUE):
+        if of_class:
+            value = getattr(_named(functions, kind), member)(*arguments, **keywords)
+        elif name.startswith(VALUE):
             value = getattr(arguments[0], member) if dot else _value_of(functions, kind)
         elif dot:
             value = getattr(arguments[0], member)(*arguments[1:], **keywords)

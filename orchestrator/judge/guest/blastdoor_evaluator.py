@@ -73,7 +73,7 @@ def run_evaluator(
         # Functions that the program makes are objects, too, and no name of its own.
         offered = [it for it in classes if it != FUNCTION]
         names = ["start", "wait"] if program else [*functions, *offered]
-        door = Door(candidate, names, Seen(constants, enums, fields, tuples or {}, coroutines))
+        door = Door(candidate, names, Seen(constants, enums, fields, tuples or {}, coroutines, classes))
         found = Outcome(metric, goal)
         entered = opened_programs(door, folder, beside, tools, program) if program else opened(door, folder)
         with entered as path:

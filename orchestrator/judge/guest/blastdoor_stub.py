@@ -47,6 +47,7 @@ FOLDER = "BLASTDOOR_STUB_FOLDER"
 SEEN = "BLASTDOOR_STUB_SEEN"
 # In front of a name: what stands there is asked for, and nothing is called (blastdoor_candidate).
 VALUE = "="
+OF_CLASS = "@"
 CALL = "__call__"
 _WORDS = 300
 # So many errors that led to one another are looked at; they can be made to lead in a circle.
@@ -61,8 +62,8 @@ class EvaluatorBroke(Exception):
 
 class Seen(NamedTuple):
     """What the import saw of the program: constants that the evaluator reads, enumerations in files that both have,
-    fields that it reads of objects (`Class.name`), fields of named tuples by their class, and functions and methods
-    that are awaited.
+    fields that it reads of objects (`Class.name`), fields of named tuples by their class, functions and methods that
+    are awaited, and classes whose objects it holds.
     """
 
     constants: Sequence[str] = ()
@@ -70,6 +71,7 @@ class Seen(NamedTuple):
     fields: Sequence[str] = ()
     tuples: Mapping[str, Sequence[str]] = {}
     coroutines: Sequence[str] = ()
+    classes: Sequence[str] = ()
 
 
 _NOTHING = Seen()
@@ -235,6 +237,26 @@ class _Object(Handle):  # type: ignore[misc]  # the module beside it has no type
         return _calling(f"{self._remote.kind}.{CALL}")(self, *arguments, **keywords)
 
 
+class _Class(type):
+    """A class of the candidate's, which makes objects there. What it has itself is called there, too."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], contents: dict[str, Any]) -> _Class:
+        if bases:
+            raise TypeError(f"{bases[0].__name__} is the candidate's: no class can be derived from it here")
+        return super().__new__(cls, name, bases, contents)
+
+    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        return _calling(cls.__name__)(*arguments, **keywords)
+
+    def __instancecheck__(cls, it: Any) -> bool:
+        return type(it) is _Object and it._remote.kind == cls.__name__
+
+    def __getattr__(cls, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(f"{name} of a candidate's class cannot be reached")
+        return _calling(f"{OF_CLASS}{cls.__name__}.{name}")
+
+
 def _number_of(value: Any) -> Any:
     if type(value) is _Object:
         return value._remote
@@ -266,7 +288,7 @@ def attach(namespace: dict[str, Any]) -> None:
     functions, values = (door.functions, door.values()) if door else _asked([])
     namespace.update({**_tuples(), **values})
     for name in functions:
-        namespace[name] = _calling(name)
+        namespace[name] = _Class(name, (), {}) if name in _seen().classes else _calling(name)
         # Pools of processes hand a function on by its name and that of its module.
         namespace[name].__module__ = str(namespace.get("__name__"))
 

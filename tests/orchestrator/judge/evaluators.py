@@ -99,3 +99,24 @@ class _Served:
 
 
 Judge = Callable[..., Channel]
+
+
+class Solver:
+    """What a program may define."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def solve(self, x: float) -> float:
+        return self.factor * x
+
+
+def in_a_child(script: str) -> str:
+    """An evaluator whose score is what another Python prints that has the program."""
+    child = f"import runpy, sys\nprogram = runpy.run_path(sys.argv[1])\n{script}"
+    return f"""
+import subprocess, sys
+def evaluate(program_path):
+    told = subprocess.run([sys.executable, "-c", {child!r}, program_path], capture_output=True, check=True, timeout=300)
+    return {{"combined_score": float(told.stdout)}}
+"""

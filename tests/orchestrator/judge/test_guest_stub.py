@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 from collections import namedtuple
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from orchestrator.judge.guest.blastdoor_values import MAX_DEPTH
-from tests.orchestrator.judge.evaluators import BY_SPEC, EVALUATE, Functions, Judge
+from tests.orchestrator.judge.evaluators import BY_SPEC, EVALUATE, Functions, Judge, Solver, in_a_child
 
 KEEP = """
 def keep(program):
@@ -69,16 +68,6 @@ def evaluate(program_path):
     assert "1 of 2 calls failed" in result["notes"]
 
 
-class Solver:
-    """What a program may define."""
-
-    def __init__(self, factor: float) -> None:
-        self.factor = factor
-
-    def solve(self, x: float) -> float:
-        return self.factor * x
-
-
 def test_values_arrive_as_what_they_were(judge: Judge) -> None:
     """Keywords and tuples cross, and an object of a class that was named can be held and called."""
     evaluator = (
@@ -94,161 +83,6 @@ def evaluate(program_path):
     offered: Functions = {"pair": lambda left, right: (left, right), "Solver": Solver}
     channel = judge(evaluator, offered, wanted=["pair"], classes=["Solver"])
     assert channel.result["score"] == 15
-
-
-class Broken:
-    """What fails in each of its methods."""
-
-    def solve(self) -> float:
-        raise ValueError("no luck")
-
-
-WITHIN = (
-    BY_SPEC
-    + """
-def evaluate(program_path):
-    program = load(program_path)
-    for broken in program.make()["broken"]:
-        try:
-            broken.solve()
-        except ValueError:
-            pass
-    return {"combined_score": 1.0}
-"""
-)
-
-
-def test_objects_within_answers_are_called_through_the_door(judge: Judge) -> None:
-    """A method of an object counts as a call, and its error as a failure, wherever in an answer the object stood."""
-    offered: Functions = {"make": lambda: {"broken": [Broken(), Broken()]}, "Broken": Broken}
-    result = judge(WITHIN, offered, wanted=["make"], classes=["Broken"]).result
-    assert "2 of 3 calls failed, the first: Broken.solve: ValueError: no luck" in result["notes"]
-
-
-OBJECTS_SENT = {
-    "as an argument": "program.ask(solver)",
-    "as a keyword": "program.ask(solver=solver)",
-    "in a list": "program.first([solver])",
-    "in a keyword": "program.first(several=(solver,))",
-}
-
-
-@pytest.mark.parametrize("how", OBJECTS_SENT)
-def test_objects_go_back_to_the_candidate(judge: Judge, how: str) -> None:
-    """An object of the candidate's is an argument like others."""
-    body = f"    solver = program.Solver(factor=3)\n    return {{'combined_score': {OBJECTS_SENT[how]}}}\n"
-    offered: Functions = {
-        "Solver": Solver,
-        "ask": lambda solver: solver.solve(5),
-        "first": lambda several: several[0].solve(5),
-    }
-    evaluator = BY_SPEC + "def evaluate(path):\n    program = load(path)\n" + body
-    assert judge(evaluator, offered, wanted=["ask", "first"], classes=["Solver"]).result["score"] == 15
-
-
-def in_a_child(script: str) -> str:
-    """An evaluator whose score is what another Python prints that has the program."""
-    child = f"import runpy, sys\nprogram = runpy.run_path(sys.argv[1])\n{script}"
-    return f"""
-import subprocess, sys
-def evaluate(program_path):
-    told = subprocess.run([sys.executable, "-c", {child!r}, program_path], capture_output=True, check=True, timeout=300)
-    return {{"combined_score": float(told.stdout)}}
-"""
-
-
-def test_objects_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
-    """A candidate that answers another process with objects is called there as here, and sees them again."""
-    script = "several = program['make']()\nprint(several[0].solve(5) + program['first'](several=several))\n"
-    offered: Functions = {
-        "Solver": Solver,
-        "make": lambda: [Solver(3)],
-        "first": lambda several: several[0].solve(1),
-    }
-    assert judge(in_a_child(script), offered, wanted=["make", "first"], classes=["Solver"]).result["score"] == 18
-
-
-@dataclass
-class Tour:
-    """What a program may answer: `order` says something else each time that it is looked at."""
-
-    length: float
-    looks: int = 0
-
-    @property
-    def order(self) -> list[int]:
-        self.looks += 1
-        return [self.looks]
-
-    def longer(self) -> "Tour":
-        return Longer(self.length + 1)
-
-
-class Longer(Tour):
-    """One that the judge has never heard of."""
-
-
-FIELDS = ["Tour.length", "Tour.order"]
-
-
-def test_fields_of_objects(judge: Judge) -> None:
-    """What an object has is read like a value, also of a class that is made of a named one. It is what it was at the
-    first look, until something is called: a candidate cannot show one thing to the check and another to the score.
-    """
-    evaluator = (
-        BY_SPEC
-        + """
-def evaluate(program_path):
-    tour = load(program_path).solve()
-    assert (tour.order, tour.order) == ([1], [1])
-    longer = tour.longer()
-    assert tour.order == [2]
-    return {"combined_score": tour.length + longer.length}
-"""
-    )
-    offered: Functions = {"solve": lambda: Tour(2.0)}
-    assert judge(evaluator, offered, wanted=["solve"], classes=["Tour"], fields=FIELDS).result["score"] == 5
-
-
-def test_fields_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
-    """As here."""
-    offered: Functions = {"solve": lambda: Tour(2.0)}
-    script = "tour = program['solve']()\nprint(tour.length + tour.order[0] + tour.order[0])\n"
-    assert judge(in_a_child(script), offered, wanted=["solve"], classes=["Tour"], fields=FIELDS).result["score"] == 4
-
-
-class Model:
-    """What is called itself."""
-
-    def __call__(self, x: float, *, shift: float = 0) -> float:
-        return 2 * x + shift
-
-
-def test_objects_and_functions_that_are_called_themselves(judge: Judge) -> None:
-    """A program may answer with a model, or with a function that it made; other hidden members stay hidden."""
-    evaluator = (
-        BY_SPEC
-        + """
-def evaluate(program_path):
-    model, double = load(program_path).make()
-    return {"combined_score": model(3, shift=1) + double(4)}
-"""
-    )
-    offered: Functions = {"make": lambda: (Model(), lambda x: 2 * x)}
-    assert judge(evaluator, offered, wanted=["make"], classes=["Model", "function"]).result["score"] == 15
-    hidden = evaluator.replace("double(4)", "double.__globals__")
-    result = judge(hidden, offered, wanted=["make"], classes=["Model", "function"]).result
-    assert result["valid"] is False
-    assert "__globals__ of a candidate's object cannot be reached" in result["notes"]
-
-
-def test_a_field_that_a_candidate_does_not_have(judge: Judge) -> None:
-    """It is the candidate's failure, as in one process."""
-    evaluator = BY_SPEC + "def evaluate(path):\n    return {'combined_score': load(path).solve().missing}\n"
-    offered: Functions = {"solve": lambda: Tour(2.0)}
-    result = judge(evaluator, offered, wanted=["solve"], classes=["Tour"], fields=["Tour.missing"]).result
-    assert result["valid"] is False
-    assert "AttributeError: 'Tour' object has no attribute 'missing'" in result["notes"]
 
 
 SIGNS = "from enum import Enum\nclass Sign(Enum):\n    GO = 1\n    STOP = 2\n"
@@ -277,33 +111,6 @@ def test_members_of_an_enumeration(judge: Judge, where: str, tmp_path: Path, mon
     signs = importlib.import_module("signs")
     offered: Functions = {"turn": lambda sign: signs.Sign(3 - sign.value)}
     assert judge(WITH_SIGNS[where], offered, wanted=["turn"], enums=["signs.Sign"]).result["score"] == 1.0
-
-
-POOLED = (
-    BY_SPEC
-    + """
-import sys
-from multiprocessing import Pool
-
-def solved(solver):
-    return solver.solve(2)
-
-def evaluate(path):
-    program = load(path)
-    sys.modules[program.__name__] = program
-    with Pool(2) as pool:
-        [solver] = pool.map(program.make, [0.5])
-        there = sum(pool.map(program.solve, [1, 2])) + sum(pool.map(solved, [solver]))
-    return {"combined_score": there + solver.solve(2)}
-"""
-)
-
-
-def test_a_pool_of_processes(judge: Judge) -> None:
-    """Functions and objects of the program are handed to other processes of the evaluator's, and back."""
-    functions: Functions = {"solve": lambda x: 2 * x, "make": Solver}
-    result = judge(POOLED, functions, ("solve", "make"), classes=["Solver"]).result
-    assert result.get("score") == 6 + 1 + 1, result
 
 
 class Route(NamedTuple):
