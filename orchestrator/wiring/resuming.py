@@ -105,7 +105,8 @@ def check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot,
         named = keys if run.combine is None else [_of_stage(key) for key in keys]
         what = ", ".join([*named, *(f"the files of {name}" for name in files)])
         begins = "run --new-run" if run.combine is None else "combine"
-        raise CannotOpen(f"the task changed since run {run.number} began ({what}); put it back, or use `{begins}`")
+        back = f"put it back (`apply {run.root}` takes out what was applied)" if "workspace" in files else "put it back"
+        raise CannotOpen(f"the task changed since run {run.number} began ({what}); {back}, or use `{begins}`")
 
 
 def _of_stage(key: str) -> str:

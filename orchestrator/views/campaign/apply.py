@@ -1,6 +1,7 @@
 """`blastdoor apply NODE`: take a node's changes over into one's own files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,7 +25,7 @@ from orchestrator.views.campaign.opening import (
     task_argument,
     task_of,
 )
-from orchestrator.views.campaign.placing import NotPlaced, place, touched
+from orchestrator.views.campaign.placing import NotPlaced, is_placed, place, touched
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.render.layout import diff_lines
 from orchestrator.wiring.reading import Reading, task_folder_of
@@ -48,7 +49,8 @@ def workspace_of(reading: Reading, run: Run, task: Path) -> Path:
 def command(node: str, task: Path, target: Path | None, minimal: bool, dry_run: bool, as_json: bool) -> None:
     """Apply the changes of NODE (like 1.3.2, or best) to your own workspace.
 
-    Every file that it touches must be as it was when the run began; otherwise nothing is written.
+    Every file that it touches must be as it was when the run began, or as in a kept node that was applied before and is
+    taken out again (so `apply 1` puts all back); otherwise nothing is written.
     """
     with open_campaign(task, glance=True) as reading:
         found = offered_node(reading.state, node, task, minimal=minimal)
@@ -56,10 +58,10 @@ def command(node: str, task: Path, target: Path | None, minimal: bool, dry_run: 
         bases = [tree_of(reading, root) for root in roots_of(reading.state, run)]
         new = tree_of(reading, found)
         folder = target or workspace_of(reading, run, task_folder_of(task))
-    if dry_run:
-        _preview(difference(bases[0], new), list(touched(bases[0], new)), as_json)
-        return
-    written = _placed(folder, bases, new)
+        if dry_run:
+            _preview(difference(bases[0], new), list(touched(bases[0], new)), as_json)
+            return
+        written = _placed(folder, bases, new, partial(_applied_before, reading, run, folder, bases[0]))
     if as_json:
         members = {"members": [it.node for it in run.pool]} if run.pool else {}
         print_json({"node": found.id, "folder": str(folder), "written": written, **members})
@@ -70,8 +72,10 @@ def command(node: str, task: Path, target: Path | None, minimal: bool, dry_run: 
             names = ", ".join(it.node for it in run.pool)
             does = f"calls {names}" if run.combine and run.combine.serve else f"combines what {names} leave"
             click.echo(f"it {does}; apply them elsewhere with --to")
-    else:
+    elif touched(bases[0], new):
         click.echo(f"{folder} has the files of {found.id} already; nothing was written")
+    else:
+        click.echo(f"{found.id} changes no file; nothing was written")
 
 
 def roots_of(state: State, run: Run) -> list[Node]:
@@ -80,15 +84,30 @@ def roots_of(state: State, run: Run) -> list[Node]:
     return [*earlier, state.nodes[run.root]]
 
 
-def _placed(folder: Path, bases: Sequence[Tree], new: Tree) -> list[str]:
+def _placed(folder: Path, bases: Sequence[Tree], new: Tree, applied_before: Callable[[], Tree | None]) -> list[str]:
     """From the oldest base that the folder is still at: a later one would leave out what was changed before it."""
     refusals: list[NotPlaced] = []
-    for old in bases:
-        try:
-            return place(folder, old, new)
-        except NotPlaced as refusal:
-            refusals.append(refusal)
-    raise click.UsageError(str(refusals[-1]))
+    try:
+        for old in bases if touched(bases[0], new) else ():
+            try:
+                return place(folder, old, new)
+            except NotPlaced as refusal:
+                refusals.append(refusal)
+        if applied := applied_before():
+            return place(folder, applied, new)
+    except NotPlaced as refusal:
+        refusals.append(refusal)
+    if refusals:
+        raise click.UsageError(str(refusals[-1]))
+    return []
+
+
+def _applied_before(reading: Reading, run: Run, folder: Path, base: Tree) -> Tree | None:
+    """The kept node that the folder holds: of several the one that changes most, since the others are part of it."""
+    kept = (reading.state.nodes[it.id] for it in reading.state.node_lines() if it.kept and run_of(it.id) == run.number)
+    trees = (tree_of(reading, node) for node in kept if node.commit)
+    held = [tree for tree in trees if is_placed(folder, base, tree)]
+    return max(held, key=lambda tree: len(touched(base, tree)), default=None)
 
 
 def _preview(text: str, paths: list[str], as_json: bool) -> None:

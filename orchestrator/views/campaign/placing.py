@@ -59,6 +59,12 @@ def place(root: Path, old: Tree, new: Tree) -> list[str]:
     return list(changes)
 
 
+def is_placed(root: Path, old: Tree, new: Tree) -> bool:
+    """Whether all that differs is there as in `new`. Raises NotPlaced where that cannot be seen."""
+    with _opening(root) as top:
+        return all(_is_done(read_file(top, path), old.get(path), file) for path, file in touched(old, new).items())
+
+
 def read_file(top: int, path: str) -> Present | None:
     """A plain file below the folder, None where there is none. Raises NotPlaced for a link or anything else."""
     with ExitStack() as stack:

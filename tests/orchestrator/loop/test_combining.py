@@ -535,7 +535,7 @@ async def test_a_stage_whose_workspace_changed(tmp_path: Path) -> None:
     async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
         await stage.run()
     (folder / "combine" / "params.json").write_text('{"value": 9}\n')
-    with pytest.raises(CannotOpen, match=r"run 2 began .*put it back, or use `combine`"):
+    with pytest.raises(CannotOpen, match=r"run 2 began .*put it back (.*), or use `combine`"):
         async with scripted(folder, None, {"value": 9}, how=How.RESUME):
             pass
     async with scripted(folder, None, {"value": 8}, how=How.COMBINE) as stage:

@@ -65,6 +65,28 @@ def test_apply_writes_the_workspace(stage: Stage) -> None:
     assert "already" in stage.run("apply", "best")
 
 
+def test_apply_takes_out_what_was_applied_before(stage: Stage) -> None:
+    """A kept node is replaced whole, also by one that changes less, and by the baseline."""
+    stage.story.attempt("1.1", 3.0, kept=True, files={"params.json": "5\n", "solve.py": "print(5)\n"})
+    assert "2 files (params.json, solve.py)" in stage.run("apply", "best")
+    assert "1.1 applied" in stage.run("apply", "1.1")
+    assert contents(stage.workspace) == {"params.json": b'{"node": "1.1"}\n', "solve.py": b"print(1)\n"}
+    stage.run("apply", "best")
+    assert "2 files (params.json, solve.py)" in stage.run("apply", "1")
+    assert contents(stage.workspace) == {"params.json": b"{}\n", "solve.py": b"print(1)\n"}
+    assert "1 changes no file; nothing was written" in stage.run("apply", "1")
+
+
+@pytest.mark.parametrize("node", ["1", "1.2"])
+def test_apply_keeps_what_was_edited_after_it(stage: Stage, node: str) -> None:
+    """What was applied and then edited is a person's own: nothing is written, and nothing is said to be there."""
+    stage.run("apply", "best")
+    (stage.workspace / "params.json").write_text("mine\n")
+    said = stage.run("apply", node) if node == "1" else stage.refused("apply", node)
+    assert ("1 changes no file" if node == "1" else "was changed since the run began") in said
+    assert (stage.workspace / "params.json").read_text() == "mine\n"
+
+
 def test_apply_dry_run_writes_nothing(stage: Stage) -> None:
     """The diff is printed, the workspace stays."""
     assert '+{"node": "1.1"}' in stage.run("apply", "best", "--dry-run")
