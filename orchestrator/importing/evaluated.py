@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from orchestrator.change import shown
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_is_used
-from orchestrator.importing.objects import FUNCTION, classes_of, coroutines_of, fields_of, named_tuples
+from orchestrator.importing.objects import FUNCTION, bases_of, classes_of, coroutines_of, fields_of, named_tuples
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
 from orchestrator.importing.program import REGION, as_package, editable_entries, package_files, program_tree
@@ -89,6 +89,7 @@ class Found:
     fields: Sequence[str] = ()
     tuples: Mapping[str, Sequence[str]] | None = None
     coroutines: Sequence[str] = ()
+    bases: Mapping[str, Sequence[str]] | None = None
     placed: Sequence[Placed] = ()
 
     @property
@@ -107,7 +108,9 @@ class Found:
         files |= {f"judge/{name}": data for it in self.placed for name, data in it.files().items()}
         files |= {f"judge/{name}": data for name, data in own.items()}
         given: dict[str, object] = {"functions": self.functions, "classes": self.classes or None}
-        others = {name: getattr(self, name) for name in ("constants", "enums", "fields", "tuples", "coroutines")}
+        others = {
+            name: getattr(self, name) for name in ("constants", "enums", "fields", "tuples", "coroutines", "bases")
+        }
         given |= {name: it for name, it in others.items() if it}
         if self.way is Way.STARTED:
             given = {"program": self.program, "tools": list(self.tools)}
@@ -294,6 +297,7 @@ def _as_called(found: Found, request: ImportRequest) -> Found | None:
             enums=enums,
             tuples=named_tuples([program, *beside], found.seen),
             coroutines=coroutines_of(program, functions, classes),
+            bases=bases_of(program, classes),
         )
     if "python" in found.seen.starts or starts_python(found.source.python(found.evaluator)):
         return replace(found, way=Way.STARTED)

@@ -101,6 +101,25 @@ def coroutines_of(tree: ast.Module, functions: Collection[str], classes: Collect
     return [*(name for name in functions if name in awaited), *dict.fromkeys(methods)]
 
 
+def bases_of(tree: ast.Module, classes: Collection[str]) -> dict[str, list[str]]:
+    """Of these classes, those that one is made of, directly or through others."""
+    own = {it.name: it for it in tree.body if isinstance(it, _Definition)}
+    found = {
+        name: [it for it in _lineage(own, own[name]) if it != name and it in classes] for name in classes if name in own
+    }
+    return {name: bases for name, bases in found.items() if bases}
+
+
+def _lineage(own: dict[str, _Definition], of: _Definition) -> list[str]:
+    left, found = [of], list[str]()
+    while left:
+        it = left.pop(0)
+        if isinstance(it, ast.ClassDef) and it.name not in found:
+            found.append(it.name)
+            left += [own[base.id] for base in it.bases if isinstance(base, ast.Name) and base.id in own]
+    return found
+
+
 def fields_of(tree: ast.Module, classes: Sequence[str], seen: Survey) -> list[str]:
     """What the evaluator reads of their objects without a call, as `Class.name`."""
     own = {it.name: it for it in tree.body if isinstance(it, _Definition)}
@@ -140,13 +159,8 @@ def _values(own: dict[str, _Definition], of: _Definition) -> Iterator[str]:
 
 def _members(own: dict[str, _Definition], of: _Definition) -> Iterator[ast.stmt]:
     """Its own, and those of classes of the program that it is made of."""
-    left, looked = [of], set()
-    while left:
-        it = left.pop()
-        if isinstance(it, ast.ClassDef) and it.name not in looked:
-            looked.add(it.name)
-            yield from it.body
-            left += [own[base.id] for base in it.bases if isinstance(base, ast.Name) and base.id in own]
+    for name in _lineage(own, of):
+        yield from own[name].body
 
 
 def _is_property(function: _Function) -> bool:

@@ -46,6 +46,7 @@ def run_evaluator(
     fields: Sequence[str] = (),
     tuples: Mapping[str, Sequence[str]] | None = None,
     coroutines: Sequence[str] = (),
+    bases: Mapping[str, Sequence[str]] | None = None,
     program: str = "",
     tools: Sequence[str] = (),
     reads: str = "",
@@ -56,7 +57,8 @@ def run_evaluator(
 
     `functions` are those of the program that it calls, `classes` those that it makes objects of, `constants` other
     names of it that it reads, `enums` the enumerations in files that both have, `fields` what it reads of objects
-    without a call (`Class.name`), `tuples` classes of named tuples with their fields, `coroutines` what it awaits.
+    without a call (`Class.name`), `tuples` classes of named tuples with their fields, `coroutines` what it awaits,
+    `bases` the classes that others of them are made of.
     Where it starts the program instead, `program` is its file and `tools` are what it starts for that. Where it only
     reads, `reads` is the file among the outputs. `goal` says which scores are better, "higher" or "lower". `home` is a
     folder of the judge's that the evaluator has for its home.
@@ -73,7 +75,7 @@ def run_evaluator(
         # Functions that the program makes are objects, too, and no name of its own.
         offered = [it for it in classes if it != FUNCTION]
         names = ["start", "wait"] if program else [*functions, *offered]
-        door = Door(candidate, names, Seen(constants, enums, fields, tuples or {}, coroutines, classes))
+        door = Door(candidate, names, Seen(constants, enums, fields, tuples or {}, coroutines, classes, bases or {}))
         found = Outcome(metric, goal)
         entered = opened_programs(door, folder, beside, tools, program) if program else opened(door, folder)
         with entered as path:

@@ -63,7 +63,7 @@ class EvaluatorBroke(Exception):
 class Seen(NamedTuple):
     """What the import saw of the program: constants that the evaluator reads, enumerations in files that both have,
     fields that it reads of objects (`Class.name`), fields of named tuples by their class, functions and methods that
-    are awaited, and classes whose objects it holds.
+    are awaited, classes whose objects it holds, and those of them that one is made of.
     """
 
     constants: Sequence[str] = ()
@@ -72,6 +72,7 @@ class Seen(NamedTuple):
     tuples: Mapping[str, Sequence[str]] = {}
     coroutines: Sequence[str] = ()
     classes: Sequence[str] = ()
+    bases: Mapping[str, Sequence[str]] = {}
 
 
 _NOTHING = Seen()
@@ -249,7 +250,8 @@ class _Class(type):
         return _calling(cls.__name__)(*arguments, **keywords)
 
     def __instancecheck__(cls, it: Any) -> bool:
-        return type(it) is _Object and it._remote.kind == cls.__name__
+        kind = it._remote.kind if type(it) is _Object else ""
+        return cls.__name__ in (kind, *_seen().bases.get(kind, ()))
 
     def __getattr__(cls, name: str) -> Callable[..., Any]:
         if name.startswith("_"):

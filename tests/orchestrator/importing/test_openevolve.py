@@ -230,6 +230,7 @@ def test_objects_that_functions_give(tmp_path: Path) -> None:
     driver = found.files["judge/judge.py"].decode()
     assert "functions=['build'],\n        classes=['Tour', 'Base', 'Solver']," in driver
     assert "fields=['Tour.length', 'Base.seed', 'Solver.seed']," in driver
+    assert "bases={'Solver': ['Base']}," in driver
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,17 @@ def test_a_class_of_the_program(judge: Judge) -> None:
     assert result.get("score") == 66, result
 
 
+def test_a_class_that_another_is_made_of(judge: Judge) -> None:
+    """An object is of every class that the import saw its own to be made of, and of no other."""
+    body = "def evaluate(path):\n    p = load(path)\n    longer, tour = p.Longer(1.0), p.Tour(2.0)\n"
+    body += (
+        "    found = isinstance(longer, p.Longer) + isinstance(longer, p.Tour) * 2 + isinstance(tour, p.Longer) * 4\n"
+    )
+    body += "    return {'combined_score': found}\n"
+    known = {"classes": ["Tour", "Longer"], "bases": {"Longer": ["Tour"]}}
+    assert judge(BY_SPEC + body, {"Tour": Tour, "Longer": Longer}, (), **known).result["score"] == 3
+
+
 @pytest.mark.parametrize(("name", "why"), [("_hidden", "class cannot be reached"), ("none", "no attribute 'none'")])
 def test_what_a_class_does_not_have(judge: Judge, name: str, why: str) -> None:
     """Nor what it keeps to itself."""

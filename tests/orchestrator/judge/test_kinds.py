@@ -275,8 +275,16 @@ def test_random_bytes(guest: SimpleNamespace) -> None:
         [0.5] * 20,
         [iter([1, (2, "x")])],
     ]
-    seeds = [guest.kinds.encode_exact(value) for value in values]
+    classes = guest.kinds.tuple_classes({"Route": ["length", "stops"]})
+    named = {classes["Route"](1, "x"): [classes["Route"](2.5, iter([classes["Route"](3, ())]))]}
+    seeds = [
+        guest.kinds.encode_exact(value, lambda it: guest.kinds.named_of(it, classes)) for value in [*values, named]
+    ]
     decoded = 0
+
+    def found(it: Any) -> Any:
+        return it.made(classes) if isinstance(it, guest.kinds.Named) else it
+
     for number in range(8_000):
         data = bytearray(rng.choice(seeds) if number % 2 else rng.randbytes(rng.randrange(40)))
         for _ in range(rng.randrange(4)):
@@ -285,19 +293,19 @@ def test_random_bytes(guest: SimpleNamespace) -> None:
                     rng.choice(b"NTFifsbldatSZcnmhug\0\1") if rng.random() < 0.5 else rng.randrange(256)
                 )
         try:
-            value = guest.kinds.decode_exact(data)
+            value = guest.kinds.decode_exact(data, found)
         except guest.values.Malformed:
             continue
         decoded += 1
-        assert is_plain(value)
+        assert is_plain(value, classes["Route"], guest.kinds.Remote)
     assert decoded > 100
 
 
-def is_plain(value: Any) -> bool:
+def is_plain(value: Any, *known: type) -> bool:
     if type(value) is dict:
-        return all(map(is_plain, value)) and all(map(is_plain, value.values()))
-    if type(value) in (list, tuple, set, frozenset, type(iter([]))):
-        return all(map(is_plain, value))
+        return all(is_plain(it, *known) for pair in value.items() for it in pair)
+    if type(value) in (list, tuple, set, frozenset, type(iter([])), *known):
+        return all(is_plain(it, *known) for it in value)
     return type(value) in (type(None), bool, int, float, complex, str, bytes, numpy.ndarray) or isinstance(
         value, numpy.generic
     )
