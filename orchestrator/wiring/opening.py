@@ -215,10 +215,16 @@ def refuse_no_search(task: Task, task_folder: Path, flags: Flags, settings: Sett
 
 
 def _refuse_no_room(bench: Workbench, options: Options) -> None:
-    """A stage that can do nothing is not begun: it would end what is open in the base stage. Raises NoRoom."""
+    """A stage that can do nothing is not begun: it would end what is open in the base stage. Nor is one that would
+    cancel what waits for a person. Raises NoRoom.
+    """
     state, accounts, spec = bench.state, bench.book.accounts, bench.task.heldout
     late = make_deadline(options).reason(Progress.of(accounts, elapsed_s=state.campaign.elapsed_s))
     reason = f"{late}; raise the cap to go on" if late else ""
+    if waiting := next((name for name in state.unfinished if state.nodes[name].waits_for_person), None):
+        reason = (
+            f"{waiting} waits for your word; `accept {waiting}` or `decline {waiting}`, then `resume` the run first"
+        )
     baseline = worst_of_attempt(bench, Role.BASELINE, [])
     for account, cap in limits_of(usd=options["usd"], tokens=options["tokens"], seconds=options["seconds"]).items():
         left = cap - accounts.used(account)

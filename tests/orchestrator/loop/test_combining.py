@@ -20,6 +20,7 @@ from orchestrator.run_options import Flags
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.opening import open_campaign
+from orchestrator.wiring.reading import ask
 from orchestrator.wiring.resuming import CannotOpen, NoRoom
 from orchestrator.wiring.site import Site
 from sandbox import Input, Job, Refused, Unavailable
@@ -385,6 +386,28 @@ async def test_no_room_for_a_stage(tmp_path: Path, queries: int, caps: dict[str,
         state = session.bench.state
         assert (state.campaign.run, list(state.unfinished)) == (1, [queued])
         assert state.champion() == state.nodes["1.4"]
+
+
+async def test_a_candidate_that_waits_for_a_person(tmp_path: Path) -> None:
+    """A stage would cancel what was found better and waits for a word, so it is not begun before that is said."""
+    folder = write_both(tmp_path / "task")
+    await base_stage(folder)
+    points: list[Point] = [*POINTS, {"value": 50}]
+    async with scripted(folder, None, *points, how=How.RESUME, ask=True, attempts=len(points)) as session:
+        session.stop_at(e.PromotionAsked, 1)
+        await session.run()
+        (waiting,) = session.bench.state.unfinished
+    told = rf"combinations are not begun: {waiting} waits for your word; `accept {waiting}` or `decline {waiting}`"
+    with pytest.raises(NoRoom, match=told):
+        async with scripted(folder, None, {"value": 9}, how=How.COMBINE):
+            pass
+    ask(folder, "accept", {"node": waiting})
+    async with scripted(folder, None, *points, how=How.RESUME) as session:
+        await session.run()
+        assert session.bench.state.champion() == session.bench.state.nodes[waiting]
+    async with scripted(folder, None, {"value": 9}, how=How.COMBINE, ask=False) as stage:
+        await stage.run()
+        assert waiting in [member.node for member in stage.bench.state.run.pool]
 
 
 async def test_provider_that_fails(tmp_path: Path) -> None:
