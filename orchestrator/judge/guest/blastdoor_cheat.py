@@ -66,7 +66,7 @@ class _Call(NamedTuple):
             return self._replace(name=name, payload=b"C" + encode([name, *self.arguments]))
         request = [name, list(self.arguments), self.keywords, self.options]
         exact = self.options.get("exact")
-        packed = encode_exact(request, _itself) if exact else encode(request)
+        packed = encode_exact(request, _itself, given=True) if exact else encode(request)
         return self._replace(name=name, payload=b"K" + packed)
 
     def value(self, reply: bytes) -> Any:
@@ -74,7 +74,7 @@ class _Call(NamedTuple):
 
     def packed(self, value: Any) -> bytes:
         exact = self.options is not None and self.options.get("exact")
-        packed: bytes = encode_exact(value, _itself) if exact else encode(value)
+        packed: bytes = encode_exact(value, _itself, given=True) if exact else encode(value)
         return b"V" + packed
 
 

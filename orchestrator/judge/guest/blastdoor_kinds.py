@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from itertools import islice
-from types import ModuleType
+from types import GeneratorType, ModuleType
 from typing import Any, NamedTuple, Union
 
 from blastdoor_values import (
@@ -64,12 +64,11 @@ ENUM = "enum "
 # Where classes of named tuples are looked for by what an evaluator's processes write for one another.
 _TUPLES = "blastdoor_tuples"
 _EMPTY: dict[Any, Any] = {}
-_ITERATOR = type(iter([*_EMPTY]))
+# Python's own, each of which either side sends as the values that it gives: to be looked at often, or once.
+_ROWS = (range, type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
+_GIVERS = (GeneratorType, enumerate, filter, map, reversed, zip, type(iter([*_EMPTY])))
 # What a candidate's function gives instead of a plain value, and what it is sent as.
-_NEARLY: dict[type, type] = {
-    **dict.fromkeys([OrderedDict, defaultdict, Counter], dict),
-    **dict.fromkeys([deque, range, type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items())], list),
-}
+_NEARLY: dict[type, type] = {OrderedDict: dict, defaultdict: dict, Counter: dict, deque: list}
 # So many keys or members may have one hash: more of them take time that grows with their square.
 _SAME_HASH = 32
 # Errors that may be raised again elsewhere: none that ends a program or a loop, none with a constructor of its own.
@@ -149,21 +148,24 @@ def member_of(remote: Remote) -> Enum:
     return members[remote.number]
 
 
-def encode_exact(value: Any, known: Callable[[Any], Known | None] = lambda _: None, *, loose: bool = False) -> bytes:
-    """Raises NotPlain. `known` gives what stands for an object that is not sent itself. With `loose`, what is no plain
-    value is sent as the one that comes closest: an array for whatever offers its numbers by the buffer protocol or by
-    `__array__`, a tuple for a named one, a dict or a list for others of Python's collections, and all that an iterator
-    gives. That runs code of its class.
+def encode_exact(
+    value: Any, known: Callable[[Any], Known | None] = lambda _: None, *, given: bool = False, loose: bool = False
+) -> bytes:
+    """Raises NotPlain. `known` gives what stands for an object that is not sent itself. With `given`, what a range, a
+    part of a dict or an iterator of Python's own gives is sent as well; an iterator has nothing left afterwards. With
+    `loose`, so is what is no plain value, as the one that comes closest: an array for what offers its numbers by the
+    buffer protocol or by `__array__`, a tuple for a named one, a dict or a list for others of Python's collections, and
+    all that an iterator of any class gives. That runs code of its class.
     """
-    written: bytes = _Exact(known, loose).written(value)
+    written: bytes = _Exact(known, given, loose).written(value)
     return written
 
 
 def exact_pieces(
-    value: Any, known: Callable[[Any], Known | None] = lambda _: None, *, loose: bool = False
+    value: Any, known: Callable[[Any], Known | None] = lambda _: None, *, given: bool = False, loose: bool = False
 ) -> list[Any]:
     """The same, with large pieces not copied."""
-    pieces: list[Any] = _Exact(known, loose).pieces(value)
+    pieces: list[Any] = _Exact(known, given, loose).pieces(value)
     return pieces
 
 
@@ -185,9 +187,10 @@ def rebuilt(name: str, message: str) -> Exception:
 class _Exact(Writer):  # type: ignore[misc]  # the module beside it has no types where this is checked
     tuples = b"t"
 
-    def __init__(self, known: Callable[[Any], Known | None], loose: bool) -> None:
+    def __init__(self, known: Callable[[Any], Known | None], given: bool, loose: bool) -> None:
         super().__init__()
         self._known = known
+        self._takes = given or loose
         self._loose = loose
 
     def members(self, members: dict[Any, Any], depth: int) -> None:
@@ -217,7 +220,9 @@ class _Exact(Writer):  # type: ignore[misc]  # the module beside it has no types
                 self._hashable(item, depth)
         elif (found := self._known(value)) is not None:
             self._stand_in(found, depth)
-        elif kind is _ITERATOR:
+        elif self._takes and kind in _ROWS:
+            self.put(list(value), depth)
+        elif self._takes and kind in _GIVERS:
             self._given(value, depth)
         elif self._loose:
             self._nearly(value, depth)

@@ -278,7 +278,7 @@ class Candidate:
         options = {"exact": self._exact, "classes": self._classes, "enums": self._enums}
         options |= {"tuples": list(self.tuples)} if self.tuples else {}
         request = [function, list(arguments), keywords, options]
-        return [b"K", *(exact_pieces(request, self._remote) if self._exact else Writer().pieces(request))]
+        return [b"K", *(exact_pieces(request, self._remote, given=True) if self._exact else Writer().pieces(request))]
 
     def _remote(self, value: Any) -> Remote | Named | None:
         if issubclass(type(value), Handle) and value._candidate is self:

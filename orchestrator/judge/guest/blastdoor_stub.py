@@ -338,7 +338,7 @@ def _asked(request: list[Any]) -> Any:
 
 
 def _send(line: socket.socket, value: Any) -> None:
-    data = encode_exact(value, _number_of)
+    data = encode_exact(value, _number_of, given=True)
     line.sendall(struct.pack(">Q", len(data)) + data)
 
 
