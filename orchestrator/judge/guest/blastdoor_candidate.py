@@ -13,6 +13,7 @@ A function gets plain values and returns plain values; see docs/relay.md. What i
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -34,6 +35,7 @@ CALL = "__call__"
 # In front of `Class.name`: the class itself is asked, and no object of it.
 OF_CLASS = "@"
 _INIT = "__init__.py"
+_RELATIVE = re.compile(rb"^\s*from\s*\.", re.MULTILINE)
 _WORDS = 500
 _OBJECTS = 10_000
 Functions = Mapping[str, Callable[..., Any]]
@@ -226,8 +228,10 @@ def _functions_of(path: Path) -> Functions:
 
 
 def _name_of(path: Path) -> tuple[str, Path]:
-    """By which it can be imported from which folder, where it is part of a package beneath the working folder."""
+    """By which it can be imported from which folder, where it uses a package that it is in, in the working folder."""
     parts, folder = [] if path.name == _INIT else [path.stem], path.resolve().parent
+    if parts and not _RELATIVE.search(path.read_bytes()):
+        return path.stem, folder
     while folder != Path.cwd() and (folder / _INIT).is_file():
         parts, folder = [folder.name, *parts], folder.parent
     return ".".join(parts), folder

@@ -64,6 +64,19 @@ def test_a_package(tmp_path: Path) -> None:
         assert told.stdout.decode().split() == served
 
 
+def test_a_file_that_only_lies_in_a_package(tmp_path: Path) -> None:
+    """One that imports nothing from its package is loaded alone, as if there were none."""
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "__init__.py").write_text("raise RuntimeError('for others')\n")
+    (tmp_path / "program" / "solve.py").write_text(SOLVE)
+    env = {"PYTHONPATH": str(Path(next(iter(guest.__path__))))}
+    ask = ASK.replace("solve.py", "program/solve.py")
+    told = subprocess.run(
+        [sys.executable, "-c", ask], cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60
+    )
+    assert told.stdout.decode().split() == ["Solver", "made", "solve"]
+
+
 DRAW = """
 from blastdoor_relay import Candidate
 one = Candidate.__new__(Candidate)
