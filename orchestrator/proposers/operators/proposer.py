@@ -244,12 +244,11 @@ class Drawing:
         )
 
     def _step(self, chooser: Chooser, memory: Memory, path: str, kind: str) -> float:
-        """Of what is tried beside it only the best is built on, so a search that learns tries steps that differ more,
-        and longer ones until steps shrink.
+        """Of what is tried beside it only the best is built on, so a search that learns tries steps that are longer and
+        differ more, until steps shrink.
         """
-        size, beside = memory.step(path, kind), self._beside if chooser.learns else 0
-        if not memory.has_shrunk(path, kind):
-            size = min(MOST_STEP, size * (1 + beside) ** _LONGER)
+        beside = self._beside if chooser.learns and not memory.has_shrunk(path, kind) else 0
+        size = min(MOST_STEP, memory.step(path, kind) * (1 + beside) ** _LONGER)
         return chooser.knob(f"step of {kind}", size, LEAST_STEP, MOST_STEP, beside)
 
 
