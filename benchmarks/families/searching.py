@@ -3,7 +3,7 @@
 import heapq
 import math
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from benchmarks.families.programs import Program
@@ -155,11 +155,8 @@ class _Search:
         is_blind = self._told_after is not None and self.number <= self._told_after
         past.ended = [] if is_blind else self._ended
         tree = self._world.tree(self._made[parent].state)
-        running = [it.tried for it in self.open]
-        # What is known already is no longer under way; how many build on the same parent counts all the same.
-        is_told = self._told_after is not None and not is_blind
-        past.running = [replace(it, description="") for it in running] if is_told else running
-        chooser = self._meta.chooser(past.ended, self._seed, self.number, 0, [] if is_told else running)
+        past.running = [it.tried for it in self.open] if self._told_after is None or is_blind else []
+        chooser = self._meta.chooser(past.ended, self._seed, self.number, 0, past.running)
         node = f"{parent}.{self.number}"
         brief = Brief(node, parent, self.number, self._seed, tree, past=past, chooser=chooser)
         try:

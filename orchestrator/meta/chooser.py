@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from math import exp, log, log2, sqrt
+from math import exp, log
 
 from orchestrator.domain.proposal import Arm, Drawn, Knob
 from orchestrator.meta.credit import Credit, Crediting, Price, Result
@@ -83,16 +83,15 @@ class Chooser:
         self._arms[slot] = Arm(option=option, p=odds, among=among)
         return option
 
-    def knob(self, name: str, at_first: float, least: float, most: float, beside: int = 0) -> float:
-        """A number around a mean that moves, within its bounds; `at_first` where nothing is learnt. It is further from
-        the mean with others `beside` it, since only the best of them counts.
-        """
+    def knob(self, name: str, at_first: float, least: float, most: float) -> float:
+        """A number around a mean that moves, within its bounds; `at_first` where nothing is learnt."""
         if self._view is None:
             return at_first
         mean = min(log(most), max(log(least), self._view.mean(name, at_first)))
-        spread = self._view.spread * sqrt(1.0 + log2(1 + beside))
-        value = min(most, max(least, exp(self._rng.gauss(mean, spread))))
-        self._knobs[name] = Knob(value=value, mean=mean, spread=spread, at_first=at_first, least=least, most=most)
+        value = min(most, max(least, exp(self._rng.gauss(mean, self._view.spread))))
+        self._knobs[name] = Knob(
+            value=value, mean=mean, spread=self._view.spread, at_first=at_first, least=least, most=most
+        )
         return value
 
 

@@ -71,11 +71,7 @@ class Memory:
         return max(_LEAST_HOPE, odds / (1.0 + odds))
 
     def step(self, path: str, kind: str) -> float:
-        return self._steps.get((path, kind), _first_step(kind))
-
-    def has_shrunk(self, path: str, kind: str) -> bool:
-        """Whether steps there are smaller than at first: something finer is looked for."""
-        return self.step(path, kind) < _first_step(kind)
+        return self._steps.get((path, kind), FIRST_FACTOR if kind == "factor" else FIRST_STEP)
 
     def dull(self, path: str, owner: str, number: str) -> float:
         return max(0.05, self._numbers.get((path, owner, number), 1.0))
@@ -134,7 +130,3 @@ class Memory:
             return
         size = self.step(told.path, kind) * (_GROW if came is Came.BETTER else _SHRINK)
         self._steps[told.path, kind] = min(MOST_STEP, max(LEAST_STEP, size))
-
-
-def _first_step(kind: str) -> float:
-    return FIRST_FACTOR if kind == "factor" else FIRST_STEP

@@ -30,7 +30,6 @@ _IDLE = 2
 _NOT_AGAIN = 0.3  # how much less likely a direction becomes with each step in it that did not help
 _HOT_FIRST = 0.5  # share of draws that leave out what takes the time, until that was seen to fail
 _CUTS = {"delete": 2.0, "loop": 1.0}
-_LONGER = 0.25  # with fifteen others on the same parent, steps are twice as long
 _BOLD = 2 / 3  # after so much of the draws, nothing that was learnt counts any more
 
 
@@ -139,11 +138,6 @@ class Drawing:
         told = (read_description(it.description) for it in self._brief.past.running[-IN_SIGHT:])
         return Counter((it.path, it.owner) for it in told)
 
-    @cached_property
-    def _beside(self) -> int:
-        """How many attempts that have not ended are built on the same parent; of the last ones, too."""
-        return sum(it.parent == self._brief.parent for it in self._brief.past.running[-IN_SIGHT:])
-
     def draw(self, memory: Memory, *, bold: bool) -> Draw | None:
         """`bold`: whatever operators were worth of late."""
         chooser = self._brief.chooser.fork()
@@ -236,20 +230,16 @@ class Drawing:
         if rng.random() > _NOT_AGAIN ** memory.went_on(brief.parent):
             earlier = None
         return Hints(
-            step=lambda kind: self._step(chooser, memory, told, kind),
+            step=lambda kind: _step(chooser, memory, told, kind),
             favour=lambda owner: memory.of_owner(told, owner),
             dull=lambda owner, number: memory.dull(told, owner, number),
             donors=donors,
             before=_file(brief, earlier, path) if earlier is not None else None,
         )
 
-    def _step(self, chooser: Chooser, memory: Memory, path: str, kind: str) -> float:
-        """Of what is tried beside it only the best is built on, so a search that learns tries steps that are longer and
-        differ more, until steps shrink.
-        """
-        beside = self._beside if chooser.learns and not memory.has_shrunk(path, kind) else 0
-        size = min(MOST_STEP, memory.step(path, kind) * (1 + beside) ** _LONGER)
-        return chooser.knob(f"step of {kind}", size, LEAST_STEP, MOST_STEP, beside)
+
+def _step(chooser: Chooser, memory: Memory, path: str, kind: str) -> float:
+    return chooser.knob(f"step of {kind}", memory.step(path, kind), LEAST_STEP, MOST_STEP)
 
 
 def _file(brief: Brief, node: str, path: str) -> bytes | None:

@@ -2,8 +2,7 @@
 
 import random
 from collections.abc import Callable
-from math import exp, log, log2, sqrt
-from statistics import fmean, stdev
+from math import exp
 
 import pytest
 
@@ -161,26 +160,6 @@ def test_a_knob_follows_what_pays() -> None:
     values = [it.drawn.knobs["size"].value for it in past if it.drawn]
     assert len(set(values)) == 120
     assert sorted(values[-40:])[20] < 0.6 < sorted(values[:20])[10]
-
-
-def test_knobs_differ_more_with_others_beside() -> None:
-    """Of many that are tried at once the best counts: draws are further from the same mean, and that is noted."""
-
-    def drawn(beside: int) -> list[float]:
-        found = []
-        for number in range(400):
-            chooser = Meta(Learnt(Learning.GRADIENT)).chooser([], 7, number, 0)
-            chooser.knob("size", 1.0, 1e-9, 1e9, beside)
-            assert chooser.drawn
-            knob = chooser.drawn.knobs["size"]
-            assert (knob.mean, knob.spread) == pytest.approx((0.0, USUAL.spread * sqrt(1.0 + log2(1 + beside))))
-            found.append(log(knob.value))
-        return found
-
-    alone, crowded = drawn(0), drawn(15)
-    assert stdev(alone) == pytest.approx(USUAL.spread, rel=0.1)
-    assert stdev(crowded) == pytest.approx(sqrt(5) * stdev(alone))
-    assert fmean(crowded) == pytest.approx(0.0, abs=0.2)
 
 
 def test_a_knob_stays_within_its_bounds() -> None:

@@ -51,9 +51,6 @@ def test_steps_follow_success() -> None:
         memory.learn(ended)
         assert low <= memory.step("a.py", "real") <= high
         assert memory.step("b.py", "real") == memory.step("a.py", "whole") == 0.5
-        assert memory.has_shrunk("a.py", "real") == (memory.step("a.py", "real") < 0.5)
-        assert not memory.has_shrunk("b.py", "real")
-        assert not memory.has_shrunk("a.py", "factor")
 
 
 def test_what_was_worth_it_comes_more_often() -> None:

@@ -10,10 +10,9 @@ import pytest
 
 from orchestrator.change import Policy, Tree
 from orchestrator.change.applying import apply_text
-from orchestrator.domain.proposal import Knob
 from orchestrator.meta.chooser import Learnt, Meta
 from orchestrator.meta.policy import Learning
-from orchestrator.proposers import Exhausted, Tried
+from orchestrator.proposers import Exhausted
 from orchestrator.proposers.operators import Operators, editable_texts
 from orchestrator.proposers.operators.table import ON_CODE, ON_LINES
 from tests.docs.pages import ROOT, code_of, table
@@ -70,48 +69,6 @@ async def test_nothing_is_proposed_twice() -> None:
     assert sorted(texts) == ["x\n", "x or y\n", "y\n"]
     with pytest.raises(Exhausted, match="nothing new on 1"):
         await proposer.propose(past.brief(4, parent="1"))
-
-
-async def test_steps_beside_others_are_longer_until_steps_shrink() -> None:
-    """In a search that learns, first steps are twice as long with fifteen others on the same parent, and differ more;
-    those on other parents do not count, and once steps have shrunk they are drawn as they would be alone.
-    """
-    numbers = Tree.of({"a.py": "def f(x):\n    return 3.7 * x + 0.42\n"})
-    meta = Meta(Learnt(Learning.GRADIENT))
-    only = {"constant": ON_CODE["constant"]}
-
-    async def step(past: Remembered) -> Knob:
-        chooser = meta.chooser(past.ended, 1, 99, 0, past.running)
-        brief = replace(past.brief(99, parent="1"), chooser=chooser)
-        [proposal] = await Operators(POLICY, on_code=only).propose(brief)
-        assert proposal.drawn
-        return proposal.drawn.knobs["step of real"]
-
-    def past(worse: int, parent: str = "1", beside: int = 15) -> Remembered:
-        found, said = Remembered(numbers), "changed 3.7 to 3.9 in f(), line 2 of a.py"
-        one = Tried("1.1", 1, "1", "constant", said, None, (-1.0,), (0.0,))
-        found.ended = [replace(one, node=f"1.{at}", number=at) for at in range(1, worse + 1)]
-        found.running = [
-            replace(one, node=f"{parent}.{at}", number=at, parent=parent, merits=None)
-            for at in range(worse + 1, worse + beside + 1)
-        ]
-        return found
-
-    alone, crowded, elsewhere = [await step(it) for it in (past(0, beside=0), past(0), past(0, "1.7"))]
-    assert (alone.at_first, alone.spread) == (0.5, 0.5)
-    assert (elsewhere.at_first, elsewhere.spread) == (0.5, 0.5)
-    assert (crowded.at_first, crowded.spread) == pytest.approx((1.0, 0.5 * 5**0.5))
-    alone, crowded = [await step(it) for it in (past(3, beside=0), past(3))]
-    assert alone.at_first == crowded.at_first < 0.5
-    assert alone.spread == crowded.spread == 0.5
-
-
-async def test_a_search_that_learns_nothing_steps_alike_beside_others() -> None:
-    """What is under way changes no step where nothing is learnt."""
-    past = Remembered(Tree.of({"solve.py": SOLVER}))
-    before = await Operators(POLICY).propose(past.brief(1))
-    past.running = [Tried(f"1.{at}", at, "1", "constant", "x", None, None, None) for at in range(2, 17)]
-    assert await Operators(POLICY).propose(past.brief(1)) == before
 
 
 async def test_a_search_that_learns_leaves_dead_places() -> None:
