@@ -130,16 +130,21 @@ def test_a_task_that_changed_is_told_to_start_a_new_run(task: Path, tmp_path: Pa
 
 
 def test_apply_writes_the_winner_into_the_workspace(task: Path, tmp_path: Path) -> None:
-    """And refuses to touch a file that is no longer what the run began with."""
+    """And takes it out again; a file that is neither what the run began with nor what was applied is not touched."""
     copy = tmp_path / "copy"
     shutil.copytree(task, copy)
+    began = (copy / "workspace" / "params.json").read_bytes()
     said("apply", "best", copy)
     with read_campaign(copy) as reading:
         champion = reading.state.champion()
         assert champion
         wanted = reading.candidates.read(champion.id)["params.json"].data
         assert (copy / "workspace" / "params.json").read_bytes() == wanted
+    said("apply", "1", copy)
+    assert (copy / "workspace" / "params.json").read_bytes() == began
+    (copy / "workspace" / "params.json").write_text("{}")
     assert "params.json" in said("apply", "1.1", copy, code=2)
+    assert (copy / "workspace" / "params.json").read_text() == "{}"
 
 
 def until(condition: Callable[[], bool]) -> None:
