@@ -16,7 +16,17 @@ from typing import IO, cast
 from sandbox.errors import Refused
 
 # Made beforehand, for a runtime would make them in the folder that all chambers share.
-MOUNT_POINTS = ("proc", "sys", "dev", "work", "tmp", "inputs", "nvidia")
+# With the modes that they have in a chamber: runc 1.1 gives a tmpfs the mode of the folder that it is mounted on,
+# whatever the mount says.
+MOUNT_POINTS = {
+    "proc": 0o555,
+    "sys": 0o555,
+    "dev": 0o755,
+    "work": 0o700,
+    "tmp": 0o1777,
+    "inputs": 0o755,
+    "nvidia": 0o755,
+}
 PROGRAMS = ("sh", "head", "tar")
 # What an engine gives an image that sets none.
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -60,12 +70,12 @@ class Root:
 
     def finish(self, search_path: str = DEFAULT_PATH) -> None:
         """Raises Refused for a folder that is no root of a chamber; its programs are searched as a chamber would."""
-        for name in MOUNT_POINTS:
+        for name, mode in MOUNT_POINTS.items():
             place = self.folder / name
             if place.is_symlink() or (place.exists() and not place.is_dir()):
                 raise Refused(f"the image has something else than a folder at /{name}; take another image")
-            if not place.exists():
-                _new_folder(place)
+            place.mkdir(exist_ok=True)
+            place.chmod(mode)
         for program in PROGRAMS:
             if not any(self.has_file(f"{folder}/{program}") for folder in search_path.split(":")):
                 raise Refused(

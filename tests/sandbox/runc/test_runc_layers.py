@@ -182,8 +182,11 @@ def test_not_a_root(root: Root) -> None:
     for name in ("sh", "head", "tar"):
         root.apply(layer((entry(f"usr/bin/{name}", mode=0o755), b"x")))
     root.apply(layer((entry("bin", tarfile.SYMTYPE, "usr/bin"), b"")))
+    root.apply(layer((entry("tmp", tarfile.DIRTYPE, mode=0o755), b"")))
     root.finish()
-    assert (root.folder / "work").is_dir()
+    # A runtime gives what it mounts there the folder's mode, whatever was asked for.
+    modes = {name: (root.folder / name).stat().st_mode & 0o7777 for name in ("dev", "inputs", "nvidia", "tmp", "work")}
+    assert modes == {"dev": 0o755, "inputs": 0o755, "nvidia": 0o755, "tmp": 0o1777, "work": 0o700}
     (root.folder / "work").rmdir()
     (root.folder / "work").symlink_to("/etc")
     with pytest.raises(Refused, match="/work"):
