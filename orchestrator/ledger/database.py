@@ -35,6 +35,9 @@ class Connection(Protocol):
     def execute_all(self, *statements: str) -> list[list[tuple[Any, ...]]]:
         """The rows of each, one after the other, without values, and without a wait between them."""
 
+    def write(self, events: Columns, kept: Columns, gone: Columns) -> None:
+        """Add events, set rows and take others away, in the transaction of the caller."""
+
     def close(self) -> None: ...
 
 
@@ -70,9 +73,6 @@ class Database(Protocol):
 
     def standing(self, connection: Connection) -> Standing:
         """Asked with every append. Until the transaction ends, nobody else can write."""
-
-    def write(self, connection: Connection, events: Columns, kept: Columns, gone: Columns) -> None:
-        """Add events, set rows and take others away, in the transaction of the caller."""
 
     def last_change(self, connection: Connection) -> int | None:
         """A number that is another one once anybody else has written; None where the database has none."""

@@ -8,7 +8,7 @@ import hashlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ from tenacity.stop import stop_base
 
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Head
-from orchestrator.ledger.database import Columns, Connection, Standing
+from orchestrator.ledger.database import Connection, Standing
 from orchestrator.ledger.errors import Away, Held, LedgerError, ReadOnly
 from orchestrator.ledger.lock import UNKNOWN, Holder, introduced, introduction
 from orchestrator.ledger.postgres_connection import PostgresConnection
@@ -69,21 +69,6 @@ _SERVER = {
 
 # A statement of its own: one that waited for the lock reads the rest as it was before the wait.
 _TAKE_FENCE = f"{FENCE} FOR UPDATE"
-# A line to a database may be long: one statement, for which it is waited once. One that sends several ahead would leave
-# the server without a clock for a client that freezes between them, and the fence with it.
-_WRITE = (
-    "WITH gone AS (DELETE FROM projection"
-    " USING unnest(CAST(:gone_kind AS text[]), CAST(:gone_id AS text[])) AS named (kind, id)"
-    ' WHERE projection.kind = named.kind COLLATE "C" AND projection.id = named.id COLLATE "C"),'
-    " kept AS (INSERT INTO projection (kind, id, body)"
-    " SELECT * FROM unnest(CAST(:kept_kind AS text[]), CAST(:kept_id AS text[]), CAST(:kept_body AS text[]))"
-    " ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body)"
-    " INSERT INTO events (seq, at, kind, body, epoch, previous, hash)"
-    " SELECT * FROM unnest(CAST(:seq AS bigint[]), CAST(:at AS text[]), CAST(:kind AS text[]), CAST(:body AS text[]),"
-    " CAST(:epoch AS bigint[]), CAST(:previous AS text[]), CAST(:hash AS text[])) AS event (seq) ORDER BY seq"
-)
-_EVENT = ("seq", "at", "kind", "body", "epoch", "previous", "hash")
-_ROW = ("kind", "id", "body")
 _HOLDER = "holder"
 _COUNT = (
     "SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
@@ -156,14 +141,6 @@ class Postgres:
     def standing(self, connection: Connection) -> Standing:
         ((epoch, holder),), last = connection.execute_all(_TAKE_FENCE, LAST)
         return Standing(epoch, holder, Head(*last[0]) if last else START)
-
-    def write(self, connection: Connection, events: Columns, kept: Columns, gone: Columns) -> None:
-        connection.execute(
-            _WRITE,
-            **_arrays("", _EVENT, events),
-            **_arrays("kept_", _ROW, kept),
-            **_arrays("gone_", _ROW[:2], gone),
-        )
 
     def last_change(self, connection: Connection) -> int | None:
         del connection
@@ -297,11 +274,6 @@ def _parsed(address: Address) -> dict[str, Any]:
             "the port in the ledger's URL is no number; a password with : or / must be written with %3A, %2F"
         )
     return given
-
-
-def _arrays(before: str, names: Sequence[str], rows: Columns) -> dict[str, list[object]]:
-    """A column each."""
-    return {f"{before}{name}": [row[name] for row in rows] for name in names}
 
 
 def _lock_key(campaign: str) -> int:

@@ -1,13 +1,31 @@
 """psycopg in the words of the ledger."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
+
+from orchestrator.ledger.database import Columns
+
+# A line to a database may be long: one statement, for which it is waited once. One that sends several ahead would leave
+# the server without a clock for a client that freezes between them, and the fence with it.
+_WRITE = (
+    "WITH gone AS (DELETE FROM projection"
+    " USING unnest(CAST(:gone_kind AS text[]), CAST(:gone_id AS text[])) AS named (kind, id)"
+    ' WHERE projection.kind = named.kind COLLATE "C" AND projection.id = named.id COLLATE "C"),'
+    " kept AS (INSERT INTO projection (kind, id, body)"
+    " SELECT * FROM unnest(CAST(:kept_kind AS text[]), CAST(:kept_id AS text[]), CAST(:kept_body AS text[]))"
+    " ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body)"
+    " INSERT INTO events (seq, at, kind, body, epoch, previous, hash)"
+    " SELECT * FROM unnest(CAST(:seq AS bigint[]), CAST(:at AS text[]), CAST(:kind AS text[]), CAST(:body AS text[]),"
+    " CAST(:epoch AS bigint[]), CAST(:previous AS text[]), CAST(:hash AS text[])) AS event (seq) ORDER BY seq"
+)
+_EVENT = ("seq", "at", "kind", "body", "epoch", "previous", "hash")
+_ROW = ("kind", "id", "body")
 
 
 class PostgresConnection:
@@ -48,6 +66,19 @@ class PostgresConnection:
         while done.nextset():
             found.append(done.fetchall())
         return found
+
+    def write(self, events: Columns, kept: Columns, gone: Columns) -> None:
+        self.execute(
+            _WRITE,
+            **_arrays("", _EVENT, events),
+            **_arrays("kept_", _ROW, kept),
+            **_arrays("gone_", _ROW[:2], gone),
+        )
+
+
+def _arrays(before: str, names: Sequence[str], rows: Columns) -> dict[str, list[object]]:
+    """A column each."""
+    return {f"{before}{name}": [row[name] for row in rows] for name in names}
 
 
 @cache

@@ -117,6 +117,10 @@ class SqliteConnection:
     def execute_all(self, *statements: str) -> list[list[tuple[Any, ...]]]:
         return [self.execute(statement) for statement in statements]
 
+    def write(self, events: Columns, kept: Columns, gone: Columns) -> None:
+        for statement, rows in ((APPEND, events), (SET, kept), (FORGET, gone)):
+            self._driver.executemany(statement, rows)
+
 
 class Sqlite:
     """A file. Who may work on it is settled by the lock beside it, so there is none in here."""
@@ -184,11 +188,6 @@ class Sqlite:
     def standing(self, connection: Connection) -> Standing:
         ((epoch, holder, seq, seal),) = connection.execute(_STAND)
         return Standing(epoch, holder, START if seq is None else Head(seq, seal))
-
-    def write(self, connection: Connection, events: Columns, kept: Columns, gone: Columns) -> None:
-        for statement, rows in ((APPEND, events), (SET, kept), (FORGET, gone)):
-            for row in rows:
-                connection.execute(statement, **row)
 
     def last_change(self, connection: Connection) -> int | None:
         """SQLite's own number leaves out what this connection wrote, so the connection must be the one that writes."""

@@ -206,7 +206,7 @@ class Ledger:
                 # A standby that lacked the last records took over, or somebody wrote beside us: going on would hide it.
                 raise Corrupt(f"{self._database.name} does not end with the last record of this session")
             meant = link(head, entries, at, self.epoch or 0)
-            self._database.write(connection, [vars(record) for record in meant], kept, gone)
+            connection.write([vars(record) for record in meant], kept, gone)
             return meant
 
         with self._turn:

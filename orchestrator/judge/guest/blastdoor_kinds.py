@@ -24,7 +24,7 @@ import sys
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import cache
 from itertools import islice
 from types import GeneratorType, ModuleType
 from typing import Any, NamedTuple, Union
@@ -118,7 +118,7 @@ def tuple_classes(fields: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return {name: _tuple_class(name, tuple(names)) for name, names in fields.items()}
 
 
-@lru_cache(maxsize=None)  # noqa: UP033  # Python 3.9, and as many as the judge names
+@cache
 def _tuple_class(name: str, names: tuple[str, ...]) -> Any:
     made: Any = namedtuple(name, names, rename=True, module=_TUPLES)  # type: ignore[misc]  # of what the judge names
     setattr(sys.modules.setdefault(_TUPLES, ModuleType(_TUPLES)), name, made)

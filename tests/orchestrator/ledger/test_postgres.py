@@ -169,7 +169,7 @@ def test_frozen_before_the_commit(filled: Ledger, raw: Raw) -> None:
             ((pid,),) = connection.execute("SELECT pg_backend_pid()")
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = '100ms'")
             rows = [{"kind": "a", "id": str(number), "body": ""} for number in range(3)]
-            filled._database.write(connection, [], rows, [])
+            connection.write([], rows, [])
             while raw.execute("SELECT 1 FROM pg_stat_activity WHERE pid = ?", pid):
                 assert time.monotonic() < until, "it keeps the fence"
 
