@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as Xml
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -29,6 +28,7 @@ from orchestrator.views.judging.junit import junit
 from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.sarif import sarif
 from orchestrator.views.render.markdown import code, listing, table
+from tests.lag import least_time
 from tests.orchestrator.views.judging.samples import report
 
 PAYLOADS = [
@@ -148,9 +148,7 @@ def test_a_line_without_an_end_is_cut_beside_commands(command: str) -> None:
 @pytest.mark.parametrize("flood", ["\n", "\r", " ", "\n ", "#", ":", "\x1b[", "\x1b[1m", "section_"])
 def test_t90_a_flood_costs_no_more_than_its_length(flood: str) -> None:
     """What looks like the beginning of a command again and again is read once."""
-    before = time.process_time()
-    ci_log("\n" + flood * 30_000 + "x")
-    assert time.process_time() - before < 2
+    assert least_time(lambda: ci_log("\n" + flood * 30_000 + "x"), 2) < 2
 
 
 @contextlib.contextmanager

@@ -1,12 +1,12 @@
 """A judge's result: what is taken, and the one code for each way in which it can be wrong."""
 
 import json
-import time
 
 import pytest
 
 from orchestrator.domain.metric import Goal
 from orchestrator.judge.contract import Caps, Result, ResultFault, ResultRefused, parse_result
+from tests.lag import least_time
 
 GOOD = b'{"score": 1.5}'
 SECRET = "the-answer-is-42"
@@ -102,11 +102,13 @@ SLOWEST = ("more lists than are read", "deep objects", "key twice further in", "
 def test_t54_soon(name: str) -> None:
     """The nastiest result of full size is refused in less than a second."""
     data = HOSTILE[name][0]
-    started = time.process_time()
-    for piece in [] if data is None else [data, (data * (1 + (1 << 20) // (len(data) or 1)))[: 1 << 20]]:
-        with pytest.raises(ResultRefused):
-            parse_result({"result.json": piece})
-    assert time.process_time() - started < 2
+
+    def read() -> None:
+        for piece in [] if data is None else [data, (data * (1 + (1 << 20) // (len(data) or 1)))[: 1 << 20]]:
+            with pytest.raises(ResultRefused):
+                parse_result({"result.json": piece})
+
+    assert least_time(read, 2) < 2
 
 
 def a_megabyte_of(piece: bytes) -> dict[str, bytes]:
@@ -117,9 +119,9 @@ def a_megabyte_of(piece: bytes) -> dict[str, bytes]:
 @pytest.mark.parametrize("piece", [b"0,", b'"\\"",', b"1e9,"])
 def test_t54_many_small_values(piece: bytes) -> None:
     """A full megabyte of small values is read in seconds, not in minutes."""
-    started = time.process_time()
-    assert parse_result(a_megabyte_of(piece)).score == 1
-    assert time.process_time() - started < 15
+    files = a_megabyte_of(piece)
+    assert parse_result(files).score == 1
+    assert least_time(lambda: parse_result(files), 15) < 15
 
 
 @pytest.mark.parametrize("piece", [b"{},", b"[],", b'{"a":[]},'])

@@ -1,11 +1,9 @@
 """T82: what is made to be slow to read, compare or store costs its own attempt, and no one else a turn of the loop."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -18,51 +16,32 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.files import sync
 from orchestrator.ledger import artifacts
 from orchestrator.loop import attempt
+from orchestrator.offload import offload
 from orchestrator.proposers import Brief
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
+from tests.lag import longest_turn
 from tests.orchestrator.loop.scripted import Act, scripted, write_task
 
 FILES, LINES = 64, 1_500
-# Of the loop's own processor time between two ticks. What the loop does for itself takes a tenth of it.
+# Of the loop's own processor time in one turn. What the loop does for itself takes a tenth of it.
 MOST_S = 0.4
 
 
-@dataclass
-class Ticker:
-    """The most processor time that the loop's thread used between two turns that were a millisecond apart."""
-
-    longest: float = 0.0
-
-
-@asynccontextmanager
-async def ticking() -> AsyncIterator[Ticker]:
-    ticker = Ticker()
-
-    async def tick() -> None:
-        last = time.thread_time()
-        while True:
-            await asyncio.sleep(0.001)
-            now = time.thread_time()
-            ticker.longest, last = max(ticker.longest, now - last), now
-
-    task = asyncio.create_task(tick())
-    try:
-        yield ticker
-    finally:
-        task.cancel()
-
-
-@pytest.fixture
-def wide(tmp_path: Path) -> Path:
-    """A task with 64 editable files of 1,500 lines."""
-    folder = write_task(tmp_path / "task")
+def write_wide(folder: Path) -> Path:
+    """A task with 64 editable files of 1,500 lines, in a new folder within this one."""
+    folder = write_task(Path(mkdtemp(dir=folder)))
     path = folder / "blastdoor.toml"
     path.write_text(path.read_text().replace('"notes.txt"', '"notes.txt", "src/**"'))
     (folder / "workspace/src").mkdir()
     for number in range(FILES):
         (folder / f"workspace/src/f{number:02}.txt").write_text(lines("old"))
     return folder
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Path:
+    return write_wide(tmp_path)
 
 
 def write_file(path: Path, text: str) -> None:
@@ -85,21 +64,22 @@ def offering(text: str) -> Act:
     return act
 
 
-async def test_t82_a_rewrite_of_many_files(wide: Path) -> None:
+async def test_t82_a_rewrite_of_many_files(tmp_path: Path) -> None:
     """It is compared within one budget, off the loop; an honest sibling is scored, and the attempt is charged."""
-    async with (
-        scripted(wide, None, offering(rewrite()), {"value": 3, "takes": 0.2}, width=2) as session,
-        ticking() as it,
-    ):
-        await session.run(240)
-        nodes = session.bench.state.nodes
-        assert it.longest < MOST_S
-        assert nodes["1.2"].ending is Ending.SCORED
-        assert nodes["1.1"].ending is not None
-        assert nodes["1.1"].ending.charged
-        assert not session.of(e.AttemptRequeued)
-        assert not session.of(e.AttemptQuarantined)
-        assert session.charged == 2
+
+    async def scene() -> None:
+        acts = (offering(rewrite()), {"value": 3, "takes": 0.2})
+        async with scripted(write_wide(tmp_path), None, *acts, width=2) as session:
+            await session.run(240)
+            nodes = session.bench.state.nodes
+            assert nodes["1.2"].ending is Ending.SCORED
+            assert nodes["1.1"].ending is not None
+            assert nodes["1.1"].ending.charged
+            assert not session.of(e.AttemptRequeued)
+            assert not session.of(e.AttemptQuarantined)
+            assert session.charged == 2
+
+    assert await longest_turn(scene, MOST_S) < MOST_S
 
 
 @pytest.mark.parametrize(
@@ -111,23 +91,25 @@ async def test_t82_a_rewrite_of_many_files(wide: Path) -> None:
     ],
     ids=["lines", "fences", "bytes"],
 )
-async def test_t82_past_the_budget(wide: Path, text: str, reason: str) -> None:
+async def test_t82_past_the_budget(tmp_path: Path, text: str, reason: str) -> None:
     """The change is refused, the agent is told why, and the attempt is charged."""
     told: list[str | None] = []
 
     async def act(brief: Brief) -> Sequence[Proposal]:
         proposal = Proposal(operator="hostile", description="too much", text=text)
-        told.append(brief.refusal(proposal))
+        told.append(await offload(brief.refusal, proposal))
         return [proposal]
 
-    async with scripted(wide, None, act, {"value": 3}) as session, ticking() as it:
-        await session.run()
-        assert it.longest < MOST_S
-        node = session.bench.state.nodes["1.1"]
-        assert (node.ending, session.charged) == (Ending.INVALID, 2)
-        assert reason in node.why
-        assert told[0]
-        assert told[0].startswith(reason)
+    async def scene() -> None:
+        async with scripted(write_wide(tmp_path), None, act, {"value": 3}) as session:
+            await session.run()
+            node = session.bench.state.nodes["1.1"]
+            assert (node.ending, session.charged) == (Ending.INVALID, 2)
+            assert reason in node.why
+
+    assert await longest_turn(scene, MOST_S) < MOST_S
+    assert told[0]
+    assert told[0].startswith(reason)
 
 
 async def test_t82_processor_time_is_the_last_bound(wide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,15 +123,19 @@ async def test_t82_processor_time_is_the_last_bound(wide: Path, monkeypatch: pyt
         assert node.commit is None
 
 
-async def test_t82_injected(wide: Path) -> None:
+async def test_t82_injected(tmp_path: Path) -> None:
     """A person's change is read in the same way."""
-    async with scripted(wide, None, {"value": 3}) as session, ticking() as it:
-        ask(wide, "inject", {"text": rewrite(), "description": "mine"})
-        await session.run(240)
-        injected = next(node for node in session.bench.state.nodes.values() if node.injection)
-        assert injected.ending is not None
-        assert injected.ending.charged
-        assert it.longest < MOST_S
+
+    async def scene() -> None:
+        folder = write_wide(tmp_path)
+        async with scripted(folder, None, {"value": 3}) as session:
+            ask(folder, "inject", {"text": rewrite(), "description": "mine"})
+            await session.run(240)
+            injected = next(node for node in session.bench.state.nodes.values() if node.injection)
+            assert injected.ending is not None
+            assert injected.ending.charged
+
+    assert await longest_turn(scene, MOST_S) < MOST_S
 
 
 async def test_t82_stopped_while_a_thread_compares(wide: Path) -> None:
@@ -180,14 +166,18 @@ async def test_t82_many_outputs_are_stored_off_the_loop(tmp_path: Path, monkeypa
         else:
             on_loop.append(path)
 
-    async with scripted(write_task(tmp_path / "task"), None, {"value": 3, "files": 1_000}) as session, ticking() as it:
-        monkeypatch.setattr(artifacts, "sync", seen)
-        await session.run(120)
-        trial = session.bench.state.trials["1.1-1"]
-        assert trial.outputs
-        assert len(session.bench.artifacts.get_files(trial.outputs)) == 1_001
-        assert on_loop == []
-        assert it.longest < MOST_S
+    monkeypatch.setattr(artifacts, "sync", seen)
+
+    async def scene() -> None:
+        async with scripted(write_task(Path(mkdtemp(dir=tmp_path))), None, {"value": 3, "files": 1_000}) as session:
+            on_loop.clear()
+            await session.run(120)
+            trial = session.bench.state.trials["1.1-1"]
+            assert trial.outputs
+            assert len(session.bench.artifacts.get_files(trial.outputs)) == 1_001
+            assert on_loop == []
+
+    assert await longest_turn(scene, MOST_S) < MOST_S
 
 
 def test_the_budget_is_one_of_seconds() -> None:
