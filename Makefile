@@ -2,6 +2,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(wildcard blastdoor orchestrator sandbox scripts tests benchmarks examples docs/conf.py)
 ENGINE := scripts/with-engine
+# Where the demo runs: docker, or runc and runsc, which need no engine.
+BACKEND ?= docker
+DEMO_ENGINE := $(if $(filter docker,$(BACKEND)),$(ENGINE))
 # All that tests start chambers from.
 IMAGES := trial attack busybox judge cuda agent orchestrator
 # Tests and benchmarks start thousands of Pythons, and each would compile all of our code again.
@@ -30,7 +33,8 @@ programs: setup
 
 demo: setup ## set everything up and run a real campaign
 	rm -rf .demo && cp -R examples/circle_packing .demo
-	$(ENGINE) sh -c 'scripts/build-images && $(BIN)/blastdoor run .demo --proposer mixed --attempts 60 --control random --seed 1'
+	$(DEMO_ENGINE) sh -c '$(BIN)/blastdoor images build --backend $(BACKEND) \
+		&& $(BIN)/blastdoor run .demo --backend $(BACKEND) --proposer mixed --attempts 60 --control random --seed 1'
 	@echo "The campaign is kept in .demo: try $(BIN)/blastdoor status .demo, show best .demo, report .demo"
 
 test: setup programs check ## set everything up and run all checks and tests but the longest

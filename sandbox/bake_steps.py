@@ -134,7 +134,7 @@ class Baker:
 
     async def _deliver(self, folder: Path, part: str) -> None:
         archive = folder / f"{part}.tar"
-        await asyncio.to_thread(_pack, folder / part, part, archive)
+        await asyncio.to_thread(pack, folder / part, part, archive)
         await self._bench.put(archive)
         archive.unlink()
 
@@ -149,11 +149,13 @@ class Baker:
             raise Refused(f"{doing}: {last_word(output, marks)} (exit {code})")
 
 
-def _pack(source: Path, name: str, archive: Path) -> None:
+def pack(source: Path, name: str, archive: Path) -> None:
+    """A folder of ours, as root's own; a program stays one."""
+
     def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = ""
-        entry.mode = 0o755 if entry.isdir() else 0o644
+        entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
         return entry
 
     with tarfile.open(archive, "w") as target:

@@ -1,7 +1,8 @@
 """Our own images as data: what each stands on, the lines of its Dockerfile, and the files that those lines copy.
 
-Docker reads the same Dockerfiles itself (`blastdoor images build`), and what it made is what SkyPilot ships. A provider
-that builds images on its own, like Modal, is given these lines on a base that it can reach.
+Docker reads the same Dockerfiles itself (`blastdoor images build`), and what it made is what SkyPilot ships. Without a
+daemon the lines are followed one by one. A provider that builds images on its own, like Modal, is given them on a base
+that it can reach.
 """
 
 import re
@@ -28,6 +29,14 @@ class Layered(Protocol):
 
 
 T = TypeVar("T", bound=Layered)
+
+
+@dataclass(frozen=True, slots=True)
+class Dockerfile:
+    """What it stands on unless somebody says otherwise, and its instructions from there on, a line for each."""
+
+    base: str
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +79,27 @@ async def layered(
     return image
 
 
+def read_dockerfile(file: Path) -> Dockerfile | None:
+    """None for one that does not begin with its base, and with nothing but that."""
+    text = file.read_text("utf-8")
+    head = _HEAD.match(text)
+    if not head:
+        return None
+    whole = text[head.end() :].replace("\\\n", " ")
+    lines = (" ".join(line.split()) for line in whole.splitlines())
+    return Dockerfile(head[1], tuple(line for line in lines if line and not line.startswith("#")))
+
+
 def _folder(name: str) -> Path | None:
     folder = Path(str(resources.files("sandbox").joinpath("images", name)))
     return folder if (folder / "Dockerfile").is_file() else None
 
 
 def _read(name: str, folder: Path) -> Definition:
-    text = (folder / "Dockerfile").read_text("utf-8")
-    head = _HEAD.match(text)
-    if not head or (folder / "npm.json").exists():
+    dockerfile = read_dockerfile(folder / "Dockerfile")
+    if not dockerfile or (folder / "npm.json").exists():
         raise Refused(
             f"the image blastdoor-{name} is built by a Docker engine only (`blastdoor images build {name}`);"
             " name another image for a provider that builds its own"
         )
-    whole = text[head.end() :].replace("\\\n", " ")
-    lines = (" ".join(line.split()) for line in whole.splitlines())
-    return Definition(name, head[1], tuple(line for line in lines if line and not line.startswith("#")), folder)
+    return Definition(name, dockerfile.base, dockerfile.lines, folder)

@@ -13,8 +13,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY))
 
+from orchestrator.machine.docker_builder import DockerBuilder  # noqa: E402  the path above comes first
 from orchestrator.machine.engine import DEFAULT_SOCKET  # noqa: E402  the path above comes first
-from orchestrator.machine.images import LATEST, NAMES, Host, Image, debian_root, derived, plan  # noqa: E402  the path above comes first
+from orchestrator.machine.images import LATEST, NAMES, Image, debian_root, derived, plan  # noqa: E402  the path above comes first
 from orchestrator.machine.programs import Unprepared  # noqa: E402  the path above comes first
 
 ORCHESTRATOR = "orchestrator"
@@ -68,7 +69,7 @@ def main(arguments: list[str]) -> int:
         parser.error(f"there is no image {unknown[0]}; there is {', '.join(names)}")
     address = os.environ.get("BLASTDOOR_DOCKER_HOST") or os.environ.get("DOCKER_HOST") or f"unix://{DEFAULT_SOCKET}"
     try:
-        Host(address, REPOSITORY / ".engine").build(images(given.base, given.names))
+        DockerBuilder(address, REPOSITORY / ".engine").build(images(given.base, given.names))
     except Unprepared as problem:
         print(f"build-images: {problem}", file=sys.stderr)
         return 1

@@ -2,11 +2,11 @@
 
 import fcntl
 import hashlib
-import json
 import os
 import subprocess
 import tarfile
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ UNUSED = (
     "/usr/share/lintian/*",
 )
 ROOT_OPTIONS = ["--variant=minbase", *(f"--dpkgopt=path-exclude={path}" for path in UNUSED)]
-ENVIRONMENT = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # One that others stand on comes before them. The first two are built where none is named.
 USUAL = ("trial", "attack")
 NAMES = (*USUAL, "busybox", "judge", "cuda", "toolkit", "agent")
@@ -34,14 +34,13 @@ ROOTS = ("trial", "busybox")  # those that stand on none of the names
 LATEST = "latest"
 
 
-class Host:
-    """An engine, by the docker command, and the folder on this machine for logs and locks."""
+class Builder(ABC):
+    """Who has images and makes them: an engine, or nobody but this process. Logs and locks are in `state`."""
 
-    def __init__(self, address: str, state: Path) -> None:
+    def __init__(self, state: Path) -> None:
         self.log = state / "images.log"
         self.apt_log = state / "apt.log"
         self._lock = state / "images.lock"
-        self._address = address
 
     def build(self, images: Iterable["Image"]) -> None:
         """Those that are missing or stale. Raises Unprepared, one line that says what to do."""
@@ -55,31 +54,24 @@ class Host:
                     say(f"building {image.tag}")
                     image.build(image, self)
 
+    @abstractmethod
     def present(self, images: Iterable["Image"]) -> dict[str, "Found"]:
-        """What is there by these tags, found with one call."""
-        form = "[{{json .RepoTags}},{{json .Config.Labels}},{{json .Size}}]"
-        command = [_docker(), "image", "inspect", "--format", form, *(image.tag for image in images)]
-        result = subprocess.run(
-            command, env=child_environment(DOCKER_HOST=self._address), capture_output=True, text=True, check=False
-        )
-        if result.returncode and "no such image" not in result.stderr.lower():
-            raise Unprepared(
-                f"no engine answers at {self._address} ({last_line(result.stderr)}):"
-                " start Docker, set DOCKER_HOST, or run `blastdoor up`"
-            )
-        rows = [json.loads(line) for line in result.stdout.splitlines() if line.strip()]
-        return {tag: Found((labels or {}).get(LABEL, ""), size) for tags, labels, size in rows for tag in tags or ()}
+        """What is there by these tags."""
 
-    def docker(self, *arguments: str) -> None:
-        # The classic builder: BuildKit is a separate package in many places, and there is nothing to gain here.
-        self.check([_docker(), *arguments], DOCKER_BUILDKIT="0")
+    @abstractmethod
+    def take_root(self, image: "Image", archive: Path, search_path: str) -> None:
+        """An archive of a whole root becomes the image, labelled with its digest."""
 
-    def check(self, command: list[str], **environment: str) -> None:
-        """Runs it, with its output in the log."""
+    @abstractmethod
+    def derive(self, image: "Image", parent: str, context: Path) -> None:
+        """The Dockerfile in `context` becomes the image, on its parent, without a network; labelled likewise."""
+
+    def check(self, name: str, command: list[str], **environment: str) -> None:
+        """Runs it, with its output in the log. `name` is for a message."""
         with self.log.open("w+", errors="replace") as log:
             result = subprocess.run(
                 command,
-                env=child_environment(DOCKER_HOST=self._address, **environment),
+                env=child_environment(**environment),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -87,7 +79,6 @@ class Host:
             )
         if result.returncode:
             said = last_line(self.log.read_text(errors="replace"))
-            name = " ".join([Path(command[0]).name, *command[1:2]])
             raise Unprepared(f"{name} failed with {result.returncode}: {said} (log: {self.log})")
 
 
@@ -102,7 +93,7 @@ class Image:
     name: str
     version: str
     digest: str
-    build: Callable[["Image", Host], None]
+    build: Callable[["Image", Builder], None]
 
     @property
     def tag(self) -> str:
@@ -141,14 +132,17 @@ def _parent(name: str) -> str:
 def _busybox(version: str) -> Image:
     applets = (DEFINITIONS / "busybox/applets.txt").read_text().split()
     return Image(
-        "blastdoor-busybox", version, digest(SUITE, *applets), lambda image, host: _import_busybox(image, host, applets)
+        "blastdoor-busybox",
+        version,
+        digest(SUITE, *applets),
+        lambda image, builder: _make_busybox(image, builder, applets),
     )
 
 
 def debian_root(name: str, listed: Path, version: str) -> Image:
     packages = listed.read_text().split()
-    seal = digest(SUITE, ENVIRONMENT, *ROOT_OPTIONS, *packages)
-    return Image(name, version, seal, lambda image, host: _import_root(image, host, packages))
+    seal = digest(SUITE, f"ENV PATH={SEARCH_PATH}", *ROOT_OPTIONS, *packages)
+    return Image(name, version, seal, lambda image, builder: _make_root(image, builder, packages))
 
 
 def derived(
@@ -166,32 +160,31 @@ def derived(
     `add` puts `sources`, which are part of the definition, beside them.
     """
 
-    def build(image: Image, host: Host) -> None:
+    def build(image: Image, builder: Builder) -> None:
         with tempfile.TemporaryDirectory(prefix="blastdoor-") as context:
-            image_files.gather(folder, Path(context), host.apt_log)
+            image_files.gather(folder, Path(context), builder.apt_log)
             add(Path(context))
-            command = ["build", "--quiet", "--network", "none", "--build-arg", f"BASE={parent}"]
-            host.docker(*command, "--label", f"{LABEL}={image.digest}", "--tag", image.tag, context)
+            builder.derive(image, parent, Path(context))
 
     definition = [path.read_text() for path in (*sorted(folder.iterdir()), *sources)]
     return Image(f"blastdoor-{name}", version, digest(*definition, parent_digest), build)
 
 
-def _import_root(image: Image, host: Host, packages: list[str]) -> None:
+def _make_root(image: Image, builder: Builder, packages: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="blastdoor-") as folder:
         archive = Path(folder, "root.tar")
         try:
-            require("mmdebstrap", log=host.apt_log)
+            require("mmdebstrap", log=builder.apt_log)
         except Unprepared as problem:
             raise Unprepared(f"{problem} Or build on an official image: --base python:3.11-slim-bookworm") from None
-        _debian(host, archive, *ROOT_OPTIONS, f"--include={','.join(packages)}")
-        _load(host, archive, image, ENVIRONMENT)
+        _debian(builder, archive, *ROOT_OPTIONS, f"--include={','.join(packages)}")
+        builder.take_root(image, archive, SEARCH_PATH)
 
 
-def _import_busybox(image: Image, host: Host, applets: list[str]) -> None:
+def _make_busybox(image: Image, builder: Builder, applets: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="blastdoor-") as folder:
         package = Path(folder, "package.tar")
-        _debian(host, package, "--variant=extract", "--include=busybox-static")
+        _debian(builder, package, "--variant=extract", "--include=busybox-static")
         archive = Path(folder, "root.tar")
         with tarfile.open(package) as source, tarfile.open(archive, "w") as target:
             program_entry = next(entry for entry in source if entry.name.removeprefix("./").endswith("bin/busybox"))
@@ -205,27 +198,23 @@ def _import_busybox(image: Image, host: Host, applets: list[str]) -> None:
             shared = tarfile.TarInfo("tmp")
             shared.type, shared.mode = tarfile.DIRTYPE, 0o1777
             target.addfile(shared)
-        _load(host, archive, image, "ENV PATH=/bin")
+        builder.take_root(image, archive, "/bin")
 
 
-def _debian(host: Host, target: Path, *options: str) -> None:
-    require("mmdebstrap", log=host.apt_log)
+def _debian(builder: Builder, target: Path, *options: str) -> None:
+    require("mmdebstrap", log=builder.apt_log)
     mirror = os.environ.get("BLASTDOOR_DEBIAN_MIRROR")
     command = [program("mmdebstrap") or "mmdebstrap", "--quiet", *options, SUITE, str(target)]
-    host.check(command + ([mirror] if mirror else []))
+    builder.check("mmdebstrap", [*_alone_with_mounts(), *command, *([mirror] if mirror else [])])
 
 
-def _load(host: Host, archive: Path, image: Image, *changes: str) -> None:
-    options = [f"--change={change}" for change in (*changes, f"LABEL {LABEL}={image.digest}")]
-    host.docker("import", *options, str(archive), image.tag)
-
-
-def _docker() -> str:
-    if found := program("docker"):
-        return found
-    raise Unprepared(
-        "the docker command is missing: install it, or let `blastdoor up` install it (as root on Debian or Ubuntu)"
-    )
+def _alone_with_mounts() -> list[str]:
+    """What it mounts goes with it, also when it is killed. Without root's own rights it can mount nowhere else; in a
+    container that may mount nothing at all, it does without.
+    """
+    command = [program("unshare") or "unshare", "--mount"]
+    may = subprocess.run([*command, "true"], env=child_environment(), capture_output=True, check=False)
+    return command if may.returncode == 0 else []
 
 
 def digest(*parts: str) -> str:

@@ -9,11 +9,14 @@ from typing import Any
 import click
 from rich.table import Table
 
-from orchestrator.machine.images import LATEST, NAMES, Found, Host, Image, plan
+from orchestrator.machine.docker_builder import DockerBuilder
+from orchestrator.machine.images import LATEST, NAMES, Builder, Found, Image, plan
 from orchestrator.machine.programs import Unprepared
 from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json
 from orchestrator.views.campaign.screen import open_screen
+from orchestrator.wiring.backends.runc_builder import RuncBuilder
+from sandbox import RuncConfig
 from sandbox.backends.runc.images import Images
 from sandbox.baking import is_baked
 from sandbox.config.docker import default_docker_host
@@ -22,6 +25,7 @@ from sandbox.config.runc import default_images_folder
 from sandbox.units import format_size
 
 _BASE = "BLASTDOOR_BASE_IMAGE"
+_WITHOUT_DAEMON = ("runc", "runsc")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 
 
@@ -45,21 +49,27 @@ def command(context: click.Context, as_json: bool) -> None:
     metavar="IMAGE",
     help="An official image to stand on, like python:3.11-slim-bookworm; without it, Debian's packages.",
 )
+@click.option(
+    "--backend",
+    type=click.Choice(("docker", *_WITHOUT_DAEMON)),
+    help="Who starts from them: an engine, or chambers without a daemon.",
+)
 @click.option("--tag", default=LATEST, show_default=True, metavar="TAG", help="Tag of the images.")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.pass_obj
-def build(settings: Settings, names: tuple[str, ...], base: str | None, tag: str) -> None:
+def build(settings: Settings, names: tuple[str, ...], base: str | None, backend: str | None, tag: str) -> None:
     """Build images on the engine: trial and attack, or those that are named, and what they stand on.
 
     Those of today's definition stay as they are. Nothing is pulled from a registry, unless --base names an image
-    there. On Debian and Ubuntu and as root, missing programs are installed. Exit code 3 when one cannot be built.
+    there. With --backend runc or runsc, which share their images, no engine is needed: --base is then an image that was
+    loaded. On Debian and Ubuntu and as root, missing programs are installed. Exit code 3 when one cannot be built.
     """
     if unknown := [name for name in names if name not in NAMES]:
         raise click.UsageError(f"there is no image {unknown[0]}; images are {', '.join(NAMES)}")
     planned = plan(base, names, tag)
-    host = _host(settings)
-    host.build(planned)
-    found = host.present(planned)
+    builder = _on_disk(settings) if (backend or settings.backend) in _WITHOUT_DAEMON else _on_engine(settings)
+    builder.build(planned)
+    found = builder.present(planned)
     for image in planned:
         click.echo(f"{image.tag}  {format_size(found[image.tag].size)}")
 
@@ -100,39 +110,55 @@ def _unpacked(settings: Settings) -> Images:
     return Images(default_images_folder(), settings.docker_host or default_docker_host())
 
 
-def _host(settings: Settings) -> Host:
-    return Host(settings.docker_host or default_docker_host(), state_folder())
+def _on_engine(settings: Settings) -> Builder:
+    return DockerBuilder(settings.docker_host or default_docker_host(), state_folder())
+
+
+def _on_disk(settings: Settings) -> Builder:
+    return RuncBuilder(RuncConfig(image_host=settings.docker_host or default_docker_host()), state_folder())
 
 
 def _found(settings: Settings) -> list[dict[str, Any]]:
     """Those of the engine, and those on disk; where no engine answers, the latter alone, if there are any."""
-    images, names = plan(os.environ.get(_BASE) or None, NAMES), _unpacked(settings).loaded()
-    on_disk = [{"image": name, "state": "baked" if is_baked(name) else "loaded", "bytes": None} for name in names]
+    images = plan(os.environ.get(_BASE) or None, NAMES)
+    on_disk = _rows_on_disk(settings, images)
     try:
-        return [*_compared(images, _host(settings).present(images)), *on_disk]
+        there = _on_engine(settings).present(images)
     except Unprepared:
         if not on_disk:
             raise
         return on_disk
+    return [*(_row(image.tag, "engine", _state(image, there), there.get(image.tag)) for image in images), *on_disk]
 
 
-def _compared(images: Sequence[Image], found: dict[str, Found]) -> list[dict[str, Any]]:
+def _rows_on_disk(settings: Settings, images: Sequence[Image]) -> list[dict[str, Any]]:
+    """One of ours carries its definition also where it was saved by an engine; of others only the name is known."""
+    there, ours = _on_disk(settings).present(images), {image.tag: image for image in images}
     rows = []
-    for image in images:
-        there = found.get(image.tag)
-        state = "missing" if there is None else "ready" if there.digest == image.digest else "stale"
-        rows.append({"image": image.tag, "state": state, "bytes": there.size if there else None})
+    for name in sorted(_unpacked(settings).loaded()):
+        labelled = name in ours and bool(there[name].digest)
+        state = _state(ours[name], there) if labelled else "baked" if is_baked(name) else "loaded"
+        rows.append(_row(name, "disk", state, there.get(name)))
     return rows
+
+
+def _state(image: Image, there: dict[str, Found]) -> str:
+    found = there.get(image.tag)
+    return "missing" if found is None else "ready" if found.digest == image.digest else "stale"
+
+
+def _row(name: str, where: str, state: str, found: Found | None) -> dict[str, Any]:
+    return {"image": name, "on": where, "state": state, "bytes": found.size if found else None}
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for row in rows:
-        table.add_row(row["image"], row["state"], format_size(row["bytes"]) if row["bytes"] else "")
+        table.add_row(row["image"], row["on"], row["state"], format_size(row["bytes"]) if row["bytes"] else "")
     open_screen().show(table)
     if any(row["state"] == "stale" for row in rows):
         click.echo("stale: not of the definition in this version, or on another base; `blastdoor images build NAME`")
-    if any(row["state"] in ("baked", "loaded") for row in rows):
-        click.echo(
-            "loaded and baked: here on disk, for chambers without a daemon; `blastdoor images prune` removes the baked"
-        )
+    if any(row["on"] == "disk" for row in rows):
+        click.echo("disk: for chambers without a daemon, which ask an engine only for what is not here")
+    if any(row["state"] == "baked" for row in rows):
+        click.echo("baked: packages of a task; `blastdoor images prune` removes them")

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 ASKED_S = 5.0
 _PATH = "PATH="
+_OURS = re.compile(r"blastdoor-([a-z]+):latest")
 _ROOT = re.compile(r"[0-9a-f]{64}(\..+)?")
 # An image that is saved and unpacked lies there twice for a while.
 _COPIES = 2
@@ -103,11 +104,17 @@ class Images:
         """Take an image from an archive or a layout on disk, and know it by this name from now on. Returns its id."""
         with self._writing(), open_archive(place) as archive:
             id_ = archive.image.digest.removeprefix("sha256:")
-            with self._uses.shared(id_):
-                if not self._place(id_).is_dir():
-                    self._publish(id_, fields(archive.image.settings, "config"), archive.unpack)
-                self._name(Named(name, id_))
+            self._take_in(id_, name, fields(archive.image.settings, "config"), archive.unpack)
         return id_
+
+    def adopt(self, archive: Path, name: str, settings: Mapping[str, Any]) -> str:
+        """Take a whole root, which is no image yet, from an archive of it. Returns its id."""
+        with self._writing(), archive.open("rb") as content:
+            seal = hashlib.file_digest(content, "sha256")
+            seal.update(json.dumps(settings, sort_keys=True).encode())
+            content.seek(0)
+            self._take_in(seal.hexdigest(), name, settings, lambda root: root.apply(content))
+        return seal.hexdigest()
 
     @contextmanager
     def making(self) -> Iterator[Path]:
@@ -122,10 +129,8 @@ class Images:
             root.folder.rmdir()
             made.rename(root.folder)
 
-        with self._writing(), self._uses.shared(id_):
-            if not self._place(id_).is_dir():
-                self._publish(id_, settings, take)
-            self._name(Named(name, id_))
+        with self._writing():
+            self._take_in(id_, name, settings, take)
 
     async def is_of_engine(self, name: str) -> bool:
         """Whether an engine that answers has to be asked what stands behind the name."""
@@ -161,6 +166,11 @@ class Images:
 
     def settings(self, id_: str) -> Mapping[str, Any]:
         return fields(self._read(id_), "config")
+
+    def size(self, id_: str) -> int:
+        """Of all its files, in bytes."""
+        walked = (Path(folder, name) for folder, _, names in os.walk(self._place(id_)) for name in names)
+        return sum({(it.st_dev, it.st_ino): it.st_size for it in map(Path.lstat, walked)}.values())
 
     def sweep(self) -> list[str]:
         """Remove what processes that died had begun to unpack."""
@@ -199,8 +209,7 @@ class Images:
             if known:
                 return known.id
             raise Refused(
-                f"the image {name} was not loaded here, and no Docker engine answers that might have it; "
-                f"load it (`blastdoor images load PATH {name}`)"
+                f"the image {name} is not here, and no Docker engine answers that might have it; {_how_to_get(name)}"
             ) from error
         record = await engine.image(name)
         id_ = needed(record, "Id").removeprefix("sha256:")
@@ -244,6 +253,13 @@ class Images:
     def _unpack_saved(self, archive: Path, id_: str, settings: Mapping[str, Any]) -> None:
         with self._writing(), open_archive(archive) as opened:
             self._publish(id_, settings, opened.unpack)
+
+    def _take_in(self, id_: str, name: str, settings: Mapping[str, Any], unpack: Callable[[Root], None]) -> None:
+        """What is there already is the same; it is known by this name from now on."""
+        with self._uses.shared(id_):
+            if not self._place(id_).is_dir():
+                self._publish(id_, settings, unpack)
+            self._name(Named(name, id_))
 
     def _publish(self, id_: str, settings: Mapping[str, Any], unpack: Callable[[Root], None]) -> None:
         with staging.made(self._roots) as folder:
@@ -344,6 +360,13 @@ class Images:
 def _environment(settings: Mapping[str, Any]) -> tuple[str, ...]:
     found = tuple(map(str, settings.get("Env") or ()))
     return found if any(it.startswith(_PATH) for it in found) else (_PATH + DEFAULT_PATH, *found)
+
+
+def _how_to_get(name: str) -> str:
+    load = f"load it (`blastdoor images load PATH {name}`)"
+    if ours := _OURS.fullmatch(name):
+        return f"build it (`blastdoor images build --backend runc {ours[1]}`), or {load}"
+    return load
 
 
 def _named(file: Path) -> Named | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from orchestrator.machine import images, programs
+from orchestrator.machine import docker_builder, programs
 from orchestrator.machine.images import LABEL, plan
 from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit
@@ -85,12 +85,13 @@ def test_no_engine(engine: Path) -> None:
     (engine / "silent").write_text("Cannot connect to the Docker daemon\n")
     for words in ((), ("build",)):
         line, code = _said(_images(*words)) or ("", Exit.OK)
-        assert (code, line.endswith("start Docker, set DOCKER_HOST, or run `blastdoor up`")) == (Exit.NO_ENGINE, True)
+        assert (code, "start Docker, set DOCKER_HOST, or run `blastdoor up`" in line) == (Exit.NO_ENGINE, True)
+        assert line.endswith("without an engine: `blastdoor images build --backend runc`")
 
 
 def test_no_docker_command(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the command is missing, the line says how to get it."""
-    monkeypatch.setattr(images, "program", lambda _: None)
+    monkeypatch.setattr(docker_builder, "program", lambda _: None)
     line, code = _said(_images("build")) or ("", Exit.OK)
     assert (code, line.startswith("the docker command is missing: install it")) == (Exit.NO_ENGINE, True)
 

@@ -201,6 +201,19 @@ def test_contract(user: User) -> None:
     assert "rootless" in done.stdout
 
 
+@pytest.mark.timeout(600)
+def test_images_are_built(user: User) -> None:
+    """From Debian's packages, and on an image that is there: nothing is mounted where others could see it."""
+    built = user.run("blastdoor", "images", "build", "--backend", "runc", "busybox")
+    assert built.returncode == 0, built.stderr
+    in_it = ("exec", "--backend", "runc", "--image", "blastdoor-busybox:latest", "--", "sh", "-c", "echo in it")
+    assert user.run("blastdoor", *in_it).stdout == "in it\n"
+    own = ("--base", "blastdoor-busybox:latest", "--tag", "own", "attack")
+    refused = user.run("blastdoor", "images", "build", "--backend", "runc", *own)
+    assert refused.returncode == 3
+    assert "the base image lacks python3 (exit 1)" in refused.stderr
+
+
 @pytest.mark.docker
 @pytest.mark.attack
 @pytest.mark.timeout(600)

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +20,11 @@ from sandbox.backends.runc import workbench
 from sandbox.backends.runc.images import Images
 from sandbox.backends.runc.workbench import RuncWorkbench
 from tests.sandbox.make_wheel import make_wheel
+from tests.sandbox.runc.conftest import BUSYBOX
 
 pytestmark = pytest.mark.docker
 
-BUSYBOX, TRIAL = "blastdoor-busybox:latest", "blastdoor-trial:latest"
-
-
-@pytest.fixture
-async def config(tmp_path: Path) -> AsyncIterator[RuncConfig]:
-    """Images that an engine had, which answers no more; in the end nothing is left of a baker."""
-    folder = tmp_path / "images"
-    config = RuncConfig(folder=tmp_path / "runc", images_folder=folder, image_host=f"unix://{tmp_path}/none.sock")
-    images = Images(folder, RuncConfig().image_host)
-    await images.image(BUSYBOX)
-    images.close()
-    yield config
-    assert not list((config.folder / "chambers").glob("*"))
-    assert not list((folder / "roots").glob(".making-*"))
+TRIAL = "blastdoor-trial:latest"
 
 
 def fresh(*, base: str = BUSYBOX, run: tuple[str, ...] = (), **packages: tuple[str, ...]) -> ImageSpec:

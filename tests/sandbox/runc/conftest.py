@@ -1,0 +1,24 @@
+"""What tests of images without a daemon share."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sandbox import RuncConfig
+from sandbox.backends.runc.images import Images
+
+BUSYBOX = "blastdoor-busybox:latest"
+
+
+@pytest.fixture
+async def config(tmp_path: Path) -> AsyncIterator[RuncConfig]:
+    """Images that an engine had, which answers no more; in the end nothing is left of who baked or built."""
+    folder = tmp_path / "images"
+    config = RuncConfig(folder=tmp_path / "runc", images_folder=folder, image_host=f"unix://{tmp_path}/none.sock")
+    images = Images(folder, RuncConfig().image_host)
+    await images.image(BUSYBOX)
+    images.close()
+    yield config
+    assert not list((config.folder / "chambers").glob("*"))
+    assert not list((folder / "roots").glob(".making-*"))
