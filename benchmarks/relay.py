@@ -1,8 +1,10 @@
-"""Calls between a judge and a candidate: how long a small one takes, and how fast arrays cross."""
+"""Calls between a judge and a candidate: how long a small one takes, how fast arrays cross, and what neighbours do."""
 
+import asyncio
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 from benchmarks.figure import Figure
 from orchestrator.change import Tree
@@ -13,7 +15,7 @@ from orchestrator.judge.helpers import CANDIDATE_HELPERS, JUDGE_HELPERS, helpers
 from orchestrator.judge.relay import Met, Seat, judgement_of, meet
 from orchestrator.loop.jobs import bundle_of, together
 from orchestrator.tariff import Tariff
-from sandbox import DockerConfig, Job, Limits, RuncConfig
+from sandbox import Bundle, DockerConfig, Job, Limits, RuncConfig
 from sandbox import Mode as JobMode
 from sandbox.backend import Backend
 from sandbox.backends.docker.backend import DockerBackend
@@ -22,6 +24,7 @@ from sandbox.backends.runc.backend import RuncBackend
 CALLS = 1000
 MEGABYTES = 32
 TURNS = 15
+NEIGHBOURS = 16
 LIMITS = Limits(wall=120, cpus=2, memory="1GiB")
 
 CANDIDATE = f"""
@@ -30,7 +33,7 @@ KEPT = bytes({MEGABYTES} << 20)
 serve(take=len, echo=lambda value: value, give=lambda: KEPT)
 """
 # Its own clock is trusted here: it is our code, and measures what a judge waits, both ways through the orchestrator.
-JUDGE = f"""
+_JUDGE = """
 import json, os, time
 from blastdoor_judge import publish
 from blastdoor_relay import relay
@@ -41,17 +44,19 @@ def timed(name, *data):
     return time.perf_counter() - started, reply.elapsed
 
 with relay() as candidate:
-    data = bytes({MEGABYTES} << 20)
-    rows = {{
-        "small": [timed("echo", 7) for _ in range({CALLS})],
-        "there": [timed("take", data) for _ in range({TURNS})],
-        "back": [timed("give") for _ in range({TURNS})],
-    }}
+    data = bytes(MEGABYTES << 20)
+    rows = {
+        "small": [timed("echo", 7) for _ in range(CALLS)],
+        "there": [timed("take", data) for _ in range(TURNS)],
+        "back": [timed("give") for _ in range(TURNS)],
+    }
     os.makedirs(os.environ["BLASTDOOR_TRACES_DIR"])
     with open(os.path.join(os.environ["BLASTDOOR_TRACES_DIR"], "figures.json"), "w") as file:
         json.dump(rows, file)
     publish(0.0)
 """
+JUDGE = f"MEGABYTES, CALLS, TURNS = {MEGABYTES}, {CALLS}, {TURNS}\n{_JUDGE}"
+SMALL = f"MEGABYTES, CALLS, TURNS = 1, {CALLS}, 0\n{_JUDGE}"
 
 
 async def seated(backend: Backend, serving: str, judging: str) -> Mapping[str, bytes]:
@@ -74,7 +79,47 @@ async def _met(backend: Backend, serving: str, judging: str) -> Met:
 
 async def measure() -> list[Figure]:
     by_docker = await _figures("by Docker", await DockerBackend.connect(DockerConfig()), "<= 1")
-    return [*by_docker, *await _figures("without a daemon", await RuncBackend.connect(RuncConfig()), "<= 0.4")]
+    without = await _figures("without a daemon", await RuncBackend.connect(RuncConfig()), "<= 0.4")
+    return [*by_docker, *without, *await beside_neighbours()]
+
+
+async def beside_neighbours() -> list[Figure]:
+    """The same small calls, once alone and once beside chambers that come and go: what their clock says."""
+    backend = await RuncBackend.connect(RuncConfig())
+    try:
+        alone = await _small(backend)
+        async with _neighbours(backend):
+            beside = await _small(backend)
+    finally:
+        await backend.close()
+    name = f"relay beside {NEIGHBOURS} chambers that come and go"
+    figures = [Figure(f"{name}: a small call by the orchestrator's clock", beside[0] * 1e3, "ms")]
+    for number, word in enumerate(("median", "95 of 100"), 0):
+        figures.append(Figure(f"{name}: {word}, of that alone", beside[number] / alone[number], "x"))
+    return figures
+
+
+async def _small(backend: Backend) -> tuple[float, float]:
+    """The median, and the time within which 95 of 100 were answered."""
+    rows = json.loads((await seated(backend, CANDIDATE, SMALL))["traces/figures.json"])
+    elapsed = [row[1] for row in rows["small"]]
+    return statistics.median(elapsed), statistics.quantiles(elapsed, n=20)[-1]
+
+
+@asynccontextmanager
+async def _neighbours(backend: Backend) -> AsyncIterator[None]:
+    async def come_and_go() -> None:
+        while True:
+            async with await backend.open(Job(command=("true",), limits=Limits(cpus=1))) as chamber:
+                await chamber.run(Bundle({"a": b"1"}))
+
+    tasks = [asyncio.create_task(come_and_go()) for _ in range(NEIGHBOURS)]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _figures(way: str, backend: DockerBackend | RuncBackend, small: str) -> list[Figure]:
