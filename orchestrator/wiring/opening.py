@@ -135,6 +135,8 @@ async def open_campaign(
                 check_unchanged(book.state.run, artifacts, task, taken)
                 notes += overruled(options, task_of(book.state.run, artifacts), task)
                 notes += tuple(changed_since(book.state.run))
+            if how is How.NEW_RUN and (waiting := _waiting(book.state)):
+                notes += (f"{waiting} waited for your word and is dropped; --from {waiting} begins with its files",)
             searcher = make_searcher(options, task, taken.tree)
             notes += _without_effect(options, searcher)
             if asks_a_model(options):
@@ -221,7 +223,7 @@ def _refuse_no_room(bench: Workbench, options: Options) -> None:
     state, accounts, spec = bench.state, bench.book.accounts, bench.task.heldout
     late = make_deadline(options).reason(Progress.of(accounts, elapsed_s=state.campaign.elapsed_s))
     reason = f"{late}; raise the cap to go on" if late else ""
-    if waiting := next((name for name in state.unfinished if state.nodes[name].waits_for_person), None):
+    if waiting := _waiting(state):
         reason = (
             f"{waiting} waits for your word; `accept {waiting}` or `decline {waiting}`, then `resume` the run first"
         )
@@ -235,6 +237,11 @@ def _refuse_no_room(bench: Workbench, options: Options) -> None:
         reason = f"{asked}, and a stage asks for its baseline and for what it keeps"
     if reason:
         raise NoRoom(f"combinations are not begun: {reason}")
+
+
+def _waiting(state: State) -> str | None:
+    """A node that waits for a person's word."""
+    return next((name for name in state.unfinished if state.nodes[name].waits_for_person), None)
 
 
 @contextmanager

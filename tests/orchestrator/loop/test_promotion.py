@@ -177,6 +177,21 @@ async def test_cancelled_while_it_waits(folder: Path) -> None:
         assert not session.bench.book.accounts.holds
 
 
+async def test_a_new_run_while_it_waits(folder: Path) -> None:
+    """A new run drops it and says so, and can begin with its files: nothing that was found is lost without a word."""
+    async with scripted(folder, None, {"value": 5}, ask=True) as session:
+        session.stop_at(e.PromotionAsked, 1)
+        await session.run()
+    async with scripted(folder, None, {"value": 3}, how=How.NEW_RUN, start="1.1", ask=False) as session:
+        assert "1.1 waited for your word and is dropped; --from 1.1 begins with its files" in session.notes
+        await session.run()
+        state = session.bench.state
+        assert state.nodes["1.1"].ending is Ending.CANCELLED
+        assert await session.bench.tree("2") == await session.bench.tree("1.1")
+    async with scripted(folder, None, {"value": 3}, how=How.NEW_RUN, ask=False) as session:
+        assert not any("waited" in note for note in session.notes)
+
+
 async def test_the_clock_runs_out(folder: Path) -> None:
     """The cap on the clock ends a wait that nobody answers: interrupted, refunded and queued."""
     async with scripted(folder, None, {"value": 5}, ask=True, wall=3600.0) as session:
