@@ -32,6 +32,7 @@ _ASK_S = 30.0
 # A runtime lives for some milliseconds: to collect its garbage, or to spread over all processors, is lost work.
 _ENVIRONMENT = child_environment(PATH=SEARCH_PATH, GOGC="off", GOMAXPROCS="1")
 _LET_IN = 'echo $$ >"$0" && exec "$@"'
+_SHELL = shutil.which("sh", path=SEARCH_PATH) or "sh"
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
@@ -66,7 +67,7 @@ class Runtime:
             command.append("--network=none")  # it has no network of its own, and wants to be told so
         command += ["run", "--detach", "--bundle", str(folder), "--pid-file", str(pid_file), name]
         try:
-            code = _ended(["sh", "-c", _LET_IN, str(lobby), *command], streams, within_s)
+            code = _ended([_SHELL, "-c", _LET_IN, str(lobby), *command], streams, within_s)
         except OSError as error:
             raise Unavailable(f"start: {self.program} cannot be run ({error.strerror})") from error
         if code is None:

@@ -120,7 +120,7 @@ async def test_two_at_once_bake_once(config: RuncConfig) -> None:
         ({"run": ("rm -rf /work; ln -s / /work",)}, "something else than a folder at /work"),
         ({"pip": ("six",)}, "no python3"),
         ({"apt": ("gcc",)}, "no apt-get"),
-        ({"base": "blastdoor-no-such-image"}, "was not loaded here, and no Docker engine answers"),
+        ({"base": "blastdoor-no-such-image"}, "is not here, and no Docker engine answers"),
     ],
 )
 async def test_what_cannot_be_baked(config: RuncConfig, parts: Any, line: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from sandbox import RuncConfig
 from sandbox.backends.runc.cgroups import Cgroups
-from sandbox.backends.runc.estate import group_of, owners
+from sandbox.backends.runc.estate import MEMORY, group_of, owners
 
 pytestmark = [pytest.mark.docker, pytest.mark.crash]
 
@@ -38,6 +38,7 @@ def left_of(folder: Path, owner: str) -> list[str]:
     found = [f"process {pid}" for pid in cgroups.processes(group_of(owner))]
     found += ["group"] if cgroups.exists(group_of(owner)) else []
     found += ["folder"] if owner in owners(folder) else []
+    found += ["memory"] if (MEMORY / f"blastdoor-{owner}").exists() else []
     return found + (["lock"] if (folder / "owners" / owner).exists() else [])
 
 

@@ -179,7 +179,7 @@ def test_layers_outside_of_the_archive(images: Images, tmp_path: Path, one: byte
 
 
 def test_unknown_name_without_an_engine(images: Images) -> None:
-    with pytest.raises(Refused, match=r"was not loaded here.*blastdoor images load"):
+    with pytest.raises(Refused, match=r"is not here.*blastdoor images load"):
         asyncio.run(images.image("nobody:latest"))
 
 

@@ -1,0 +1,74 @@
+"""Where an owner's chambers have their folders: in memory where there is a place for it, and always known by a link."""
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.backends.runc import estate as estates
+from sandbox.backends.runc.cgroups import WANTED, Cgroups, Hierarchy
+from sandbox.backends.runc.estate import Estate, owners, sweep
+
+
+@pytest.fixture
+def groups(tmp_path: Path) -> Cgroups:
+    """A folder that is taken for a hierarchy."""
+    (tmp_path / "cgroup").mkdir()
+    return Cgroups((Hierarchy(tmp_path / "cgroup", frozenset(WANTED), False),))
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is taken for a mount in memory."""
+    place = tmp_path / "memory"
+    place.mkdir()
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"24 1 0:22 / /proc rw - proc proc rw\n30 1 0:26 / {place} rw,nosuid - tmpfs tmpfs rw\n")
+    monkeypatch.setattr(estates, "MEMORY", place)
+    monkeypatch.setattr(estates, "_MOUNTS", mounts)
+    return place
+
+
+def test_in_memory(memory: Path, groups: Cgroups, tmp_path: Path) -> None:
+    """The folder is nobody else's, the link is where owners are looked for, and both go."""
+    owner = Estate(tmp_path / "state", groups)
+    [folder] = memory.iterdir()
+    assert (owner.folder, folder.stat().st_mode & 0o777) == (folder, 0o700)
+    assert owner.chamber("one").parent == folder
+    assert (tmp_path / "state/chambers" / owner.owner).readlink() == folder
+    assert owners(tmp_path / "state") == [owner.owner]
+    owner.claim("one", ["GPU-1"])
+    assert Estate(tmp_path / "state", groups).claims() == {"one": ["GPU-1"]}
+    owner.release()
+    assert owner.owner not in owners(tmp_path / "state")
+    assert not folder.exists()
+
+
+def test_an_owner_that_died(memory: Path, groups: Cgroups, tmp_path: Path) -> None:
+    """Another one finds it by the link: what it had in memory goes, also where a restart of the machine was first."""
+    state = tmp_path / "state"
+    died, restarted = Estate(state, groups), Estate(state, groups)
+    died.chamber("one")
+    (memory / f"blastdoor-{restarted.owner}").rmdir()
+    for gone in (died, restarted):
+        gone._tenancy.release()
+    ended, left = Estate(state, groups).reap()
+    assert sorted(ended) == sorted([f"blastdoor-{died.owner}-one", f"blastdoor-{restarted.owner}"])
+    assert left == []
+    assert len(list(memory.iterdir())) == len(owners(state)) == 1
+
+
+@pytest.mark.parametrize("why", ["no memory", "taken"])
+def test_on_disk(memory: Path, groups: Cgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """Where there is no such place, or somebody has the name: nothing of that is touched."""
+    if why == "no memory":
+        monkeypatch.setattr(estates, "MEMORY", tmp_path / "elsewhere")
+    else:
+        (tmp_path / "theirs").mkdir()
+        monkeypatch.setattr(estates, "_in_memory", lambda _: tmp_path / "theirs")
+    owner = Estate(tmp_path / "state", groups)
+    assert owner.folder == tmp_path / "state/chambers" / owner.owner
+    assert owner.folder.is_dir()
+    assert not owner.folder.is_symlink()
+    assert sweep(tmp_path / "state", owner.owner, groups) == [f"blastdoor-{owner.owner}"]
+    assert list(memory.iterdir()) == []
+    assert (tmp_path / "theirs").is_dir() == (why == "taken")
