@@ -139,7 +139,7 @@ def _measured(told: str) -> tuple[float | None, int | None]:
 async def list_packages(parts: Parts, image: Image) -> Packages:
     """An inventory of an image, by a job that brings no file of anybody's."""
     door = parts.judge.door if image == parts.jobs.judge_image else parts.door
-    job = Job(command=("sh", "-c", _LIST_PACKAGES), image=image.name, limits=Limits(wall=60, log_bytes=1 << 20))
+    job = Job(command=("sh", "-c", _LIST_PACKAGES), image=image.of_jobs, limits=Limits(wall=60, log_bytes=1 << 20))
     with engine_trouble_is_no_finding():
         ran = await door.run(job, Bundle({}))
     outputs = ran.outcome.outputs

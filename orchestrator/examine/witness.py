@@ -46,12 +46,13 @@ class Witness:
 async def witness(parts: Parts) -> Witness:
     """Looks into each image with a job of our own. Raises Unavailable when the engine fails."""
     images = dict.fromkeys((parts.jobs.image, parts.jobs.judge_image))
+    names = {image.of_jobs: image.name for image in images}
     return Witness(
         backend=parts.jobs.backend,
         boundary=parts.door.backend.capabilities.boundary,
         judge=parts.home.backend.capabilities.boundary,
         caveats=parts.door.backend.capabilities.caveats,
-        commands=tuple(_command(what, job, door) for what, job, door in _jobs(parts)),
+        commands=tuple(_command(what, job, door, names[job.image]) for what, job, door in _jobs(parts)),
         images=tuple([await list_packages(parts, image) for image in images]),
     )
 
@@ -65,12 +66,12 @@ def _jobs(parts: Parts) -> list[tuple[str, Job, Door]]:
     return found
 
 
-def _command(what: str, job: Job, door: Door) -> Command:
+def _command(what: str, job: Job, door: Door, image: str) -> Command:
     held = door.backend.capabilities.enforcer
     asked = job.limits.model_dump(mode="json")
     return Command(
         what=what,
-        image=job.image,
+        image=image,
         build=tuple(job.build),
         command=tuple(job.command),
         variables=tuple(sorted(job.env)),

@@ -21,10 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Image:
-    """An image by name, and the engine's digest of what is in it."""
+    """An image by name, and the engine's digest of what is in it.
+
+    Where jobs can ask for it by that digest, a name that stands for another image meanwhile changes nothing for them.
+    """
 
     name: str
     digest: str
+    by_digest: bool = False
+
+    @property
+    def of_jobs(self) -> str:
+        return self.digest if self.by_digest else self.name
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Jobs:
         return Job(
             command=target.command,
             build=task.trial.build,
-            image=self.image.name,
+            image=self.image.of_jobs,
             env=self.judge_mode.env(env),
             workdir=task.trial.workdir,
             mode=self.judge_mode.job_mode,
@@ -93,7 +101,7 @@ class Jobs:
     def realms(self) -> set[tuple[str, str]]:
         """Images of candidates, with each realm that they are needed for."""
         modes = [mode for mode in Mode if mode is not Mode.HELDOUT or self.task.heldout]
-        return {(self.image.name, self._realm(mode)) for mode in modes}
+        return {(self.image.of_jobs, self._realm(mode)) for mode in modes}
 
     def _may_be_stopped(self, mode: Mode) -> bool:
         """Nobody listens to a chamber on the held-out split."""
@@ -111,7 +119,7 @@ class Jobs:
         beside_judge = guard.place == "judge"
         job = Job(
             command=guard.command,
-            image=(self.judge_image if beside_judge else self.image).name,
+            image=(self.judge_image if beside_judge else self.image).of_jobs,
             env={"BLASTDOOR_MODE": Mode.SUBMIT.value},
             workdir="judge" if beside_judge else self.task.trial.workdir,
             loopback=self.task.trial.loopback,
@@ -150,7 +158,7 @@ class Jobs:
         target = self.task.target(mode)
         return Job(
             command=target.judge,
-            image=self.judge_image.name,
+            image=self.judge_image.of_jobs,
             env=target.judge_env,
             workdir="judge",
             mode=self.judge_mode.job_mode,

@@ -268,7 +268,7 @@ class SharedMode(JudgeMode):
     def trial_job(self, jobs: Jobs, mode: Mode, node: str = NODE) -> Job:
         judge = jobs.judge(mode)
         told = {**contract_variables(mode, node), "BLASTDOOR_CANDIDATE": "/work/src/candidate"}
-        given = {"image": jobs.image.name, "env": {**judge.env, **told}, "realm": jobs.trial(mode).realm}
+        given = {"image": jobs.image.of_jobs, "env": {**judge.env, **told}, "realm": jobs.trial(mode).realm}
         return judge.model_copy(update=given)
 
     def job_of(self, parts: Parts, node: str, mode: Mode, tree: Tree) -> tuple[Job, Bundle]:

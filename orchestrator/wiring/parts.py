@@ -143,7 +143,7 @@ def make_door(
     site: Site, image: Image, provision_s: float, awake: Awake | None = None, durable: Durable = nothing_is_recorded
 ) -> Door:
     """Its control decides who is to blame for a failure, so it must not run where a candidate was."""
-    control = Job(command=("true",), image=image.name, limits=CONTROL, fresh=True)
+    control = Job(command=("true",), image=image.of_jobs, limits=CONTROL, fresh=True)
     tariff = Tariff(site.usd_per_second, provision_s, site.spare_s, site.terms)
     return Door(site.backend, control, tariff, name=site.name, awake=awake or Awake(), durable=durable)
 

@@ -170,11 +170,14 @@ def local_site(
 ) -> Site:
     """One's own machine, with or without an engine."""
     store = InputStore(config.inputs_folder)
+    names: dict[str, str] = {}
 
     async def bake(spec: ImageSpec) -> Image:
         wanted = BakeSpec(base=spec.base or base_image, pip=spec.pip, apt=spec.apt, run=spec.run)
         baked = await config.bake(wanted, progress)
-        return Image(baked.name, baked.digest)
+        image = Image(baked.name, baked.digest, by_digest=True)
+        names[image.of_jobs] = image.name
+        return image
 
     async def look_for_gpus(asked: Iterable[Limits]) -> None:
         """A GPU that the engine cannot give is refused before a run is opened; what a chamber sees is the proof."""
@@ -187,7 +190,7 @@ def local_site(
         for image, realm in sorted(realms):
             if realm:
                 who = "held-out trials" if realm == HELDOUT else "trials that hold hidden files or gold"
-                progress(f"makes sure of a copy of {image} that only {who} use")
+                progress(f"makes sure of a copy of {names.get(image, image)} that only {who} use")
                 async with await backend.open(Job(command=("true",), image=image, realm=realm)):
                     pass
 

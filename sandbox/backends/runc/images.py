@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 ASKED_S = 5.0
 _PATH = "PATH="
 _OURS = re.compile(r"blastdoor-([a-z]+):latest")
+_ID = re.compile(r"sha256:([0-9a-f]{64})")
 _ROOT = re.compile(r"[0-9a-f]{64}(\..+)?")
 # An image that is saved and unpacked lies there twice for a while.
 _COPIES = 2
@@ -147,7 +148,7 @@ class Images:
     def loaded(self) -> dict[str, str]:
         """Ids of images that were loaded from disk or baked here, by their names."""
         named = map(_named, sorted((self.folder / "names").glob("*.json")))
-        return {it.name: it.id for it in named if it and not it.of_engine and self._is_there(it)}
+        return {it.name: it.id for it in named if it and not it.of_engine and self._is_whole(it.id)}
 
     def alias(self, id_: str, name: str, settings: Mapping[str, Any]) -> str:
         """The files of an image with other settings, under a name and an id of their own; nothing is copied."""
@@ -178,10 +179,10 @@ class Images:
 
     def prune(self) -> list[str]:
         """Remove unpacked images that no name stands for, those that were baked, and copies for realms, unless somebody
-        uses them. The last two are made again when they are needed.
+        uses them. The last two are made again when they are needed. What was begun and is nobody's goes, too.
         """
-        removed = []
         with self._writing(), staging.made(self._roots) as doomed:
+            removed = self.sweep()
             for place in sorted(it for it in self._roots.iterdir() if _ROOT.fullmatch(it.name) and it.is_dir()):
                 with self._uses.alone(place.name) as is_free:
                     # Asked again for each: a process that names an image uses it meanwhile.
@@ -194,8 +195,11 @@ class Images:
     async def id_of(self, name: str) -> str:
         """Unpacked, when it was not yet. Raises Refused for an image that is not there.
 
-        Without an engine, a name that came from one stands for what it stood for last.
+        Without an engine, a name that came from one stands for what it stood for last. What is unpacked can be asked
+        for by its digest, too, whatever its name stands for meanwhile.
         """
+        if (by_id := _ID.fullmatch(name)) and self._is_whole(by_id[1]):
+            return by_id[1]
         known = self._named(name)
         if known and not known.of_engine:
             return known.id
@@ -215,13 +219,13 @@ class Images:
         id_ = needed(record, "Id").removeprefix("sha256:")
         with self._writing():
             await asyncio.to_thread(self._uses.hold, id_)
-        if not self._record(id_).exists() or not self._place(id_).is_dir():
+        if not self._is_whole(id_):
             await asyncio.to_thread(self._refuse_without_room, int(text(record, "Size") or 0))
             with self._writing(), staging.made(self._roots) as folder:
                 archive = folder / "image.tar"
                 await engine.save_image(needed(record, "Id"), archive)
                 await asyncio.to_thread(self._unpack_saved, archive, id_, fields(record, "Config"))
-        if known != Named(name, id_, of_engine=True):
+        if known != Named(name, id_, of_engine=True) and not _ID.fullmatch(name):
             with self._writing():
                 self._name(Named(name, id_, of_engine=True))
         return id_
@@ -257,7 +261,7 @@ class Images:
     def _take_in(self, id_: str, name: str, settings: Mapping[str, Any], unpack: Callable[[Root], None]) -> None:
         """What is there already is the same; it is known by this name from now on."""
         with self._uses.shared(id_):
-            if not self._place(id_).is_dir():
+            if not self._is_whole(id_):
                 self._publish(id_, settings, unpack)
             self._name(Named(name, id_))
 
@@ -334,15 +338,19 @@ class Images:
 
     def _named(self, name: str) -> Named | None:
         found = _named(self._name_file(name))
-        return found if found and self._is_there(found) else None
+        return found if found and self._is_whole(found.id) else None
 
-    def _is_there(self, named: Named) -> bool:
-        return self._record(named.id).exists() and self._place(named.id).is_dir()
+    def _is_whole(self, id_: str) -> bool:
+        """Files without a record are left by a prune that was killed, an empty record by a power cut."""
+        try:
+            return (self._roots / self._files(id_)).is_dir()
+        except Refused:
+            return False
 
     def _files_to_keep(self) -> set[str]:
         """The ids of files that a name stands for which somebody gave."""
         named = filter(None, map(_named, (self.folder / "names").glob("*.json")))
-        return {self._files(it.id) for it in named if not is_baked(it.name) and self._record(it.id).exists()}
+        return {self._files(it.id) for it in named if not is_baked(it.name) and self._is_whole(it.id)}
 
     def _name(self, named: Named) -> None:
         self._write(self._name_file(named.name), asdict(named))
@@ -353,7 +361,10 @@ class Images:
     def _write(self, file: Path, record: Mapping[str, Any]) -> None:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = file.with_name(f".{uuid.uuid4().hex}")
-        draft.write_text(json.dumps(record), "utf-8")
+        with draft.open("w", encoding="utf-8") as target:
+            target.write(json.dumps(record))
+            target.flush()
+            os.fsync(target.fileno())  # else a power cut can leave the name with an empty file
         draft.replace(file)
 
 

@@ -91,6 +91,42 @@ def test_loaded(images: Images, tmp_path: Path, one: bytes, write: Any) -> None:
     assert images.loaded() == {NAME: id_}
 
 
+async def test_by_its_digest(images: Images, tmp_path: Path, one: bytes) -> None:
+    """A job that began with an image keeps it when its name stands for another one, and nobody prunes it meanwhile."""
+    first = images.load(saved(tmp_path / "one", one), NAME)
+    assert (await images.image(f"sha256:{first}")).id == first
+    images.load(saved(tmp_path / "two", layer(*PROGRAMS, (entry("etc/who"), b"another")).getvalue()), NAME)
+    assert Images(images.folder, "unix:///none").prune() == []
+    assert ((await images.image(f"sha256:{first}")).folder / "etc/who").read_text() == "me"
+    assert list(images.loaded()) == [NAME]
+
+
+@pytest.mark.parametrize("left", [None, ""])
+def test_files_without_their_record(images: Images, tmp_path: Path, one: bytes, left: str | None) -> None:
+    """A killed prune or a power cut took it: the image counts as missing, and is whole once it is loaded again."""
+    image = saved(tmp_path / "image", one)
+    id_ = images.load(image, NAME)
+    record = images.folder / "roots" / f"{id_}.json"
+    record.unlink() if left is None else record.write_text(left)
+    assert images.loaded() == {}
+    with pytest.raises(Refused, match="is not here"):
+        asyncio.run(images.image(NAME))
+    images.load(image, NAME)
+    assert (asyncio.run(images.image(NAME)).folder / "etc/who").read_text() == "me"
+    images.close()
+    record.unlink() if left is None else record.write_text(left)
+    assert images.prune() == [id_]
+
+
+def test_pruned_of_what_was_begun(images: Images) -> None:
+    """What a process that was killed had begun to unpack goes; what one that lives is at stays."""
+    left = images.folder / "roots/.making-left"
+    left.mkdir(parents=True)
+    with images.making() as at_work:
+        assert images.prune() == [left.name]
+        assert at_work.is_dir()
+
+
 def test_realm_shares_no_file(images: Images, tmp_path: Path, one: bytes) -> None:
     images.load(saved(tmp_path / "image", one), NAME)
     plain, apart = (asyncio.run(images.image(NAME, realm)).folder for realm in ("", "gold"))
