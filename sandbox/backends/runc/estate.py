@@ -2,7 +2,7 @@
 
 The kernel knows who lives: an owner holds the lock as long as its process does. The lock and the folder come before
 anything else is made, and go last, so that what a dead owner left is always found by its folder. Where the machine has
-a place in memory for that, the folder is a link to there: a disk would take a fifth of the time of a chamber.
+a place in memory for that, the folder is a link to there: a slow disk would take a fifth of the time of a chamber.
 """
 
 import contextlib
