@@ -14,7 +14,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from orchestrator.machine.programs import Unprepared, child_environment, last_line, program, require
+from orchestrator.machine.programs import Unprepared, child_environment, dying_with_us, last_line, program, require
 
 PYTHON = "3.11"
 # npm's name for a processor, and the oldest glibc that wheels for it are asked for.
@@ -100,6 +100,7 @@ def _run(command: list[str]) -> None:
         text=True,
         errors="replace",
         check=False,
+        preexec_fn=dying_with_us(),
     )
     if result.returncode:
         said = last_line(result.stdout + result.stderr)

@@ -3,16 +3,19 @@
 import fcntl
 import hashlib
 import os
+import re
+import secrets
 import subprocess
 import tarfile
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.machine import image_files
-from orchestrator.machine.programs import Unprepared, child_environment, last_line, program, require, say
+from orchestrator.machine.programs import Unprepared, child_environment, dying_with_us, last_line, program, require, say
 
 # The package's own data; in a checkout it is a link to images/.
 DEFINITIONS = Path(__file__).resolve().parents[2] / "sandbox/images"
@@ -32,6 +35,7 @@ USUAL = ("trial", "attack")
 NAMES = (*USUAL, "busybox", "judge", "cuda", "toolkit", "agent")
 ROOTS = ("trial", "busybox")  # those that stand on none of the names
 LATEST = "latest"
+_WORKPLACE = re.compile(r"blastdoor-images-[0-9a-f]{16}")
 
 
 class Builder(ABC):
@@ -41,18 +45,45 @@ class Builder(ABC):
         self.log = state / "images.log"
         self.apt_log = state / "apt.log"
         self._lock = state / "images.lock"
+        self._at = state / "images.at"
 
     def build(self, images: Iterable["Image"]) -> None:
         """Those that are missing or stale. Raises Unprepared, one line that says what to do."""
         wanted = list(images)
         self._lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._lock.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say("another process builds images; waiting for it")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            self._leave_workplace()
             there = self.present(wanted)
             for image in wanted:
                 if there.get(image.tag, Found("", 0)).digest != image.digest:
                     say(f"building {image.tag}")
                     image.build(image, self)
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """A folder for what goes into one image. What a build that was killed left of its own, the next one removes."""
+        folder = Path(tempfile.gettempdir(), f"blastdoor-images-{secrets.token_hex(8)}").absolute()
+        self._at.write_text(str(folder))
+        folder.mkdir(mode=0o711)  # apt's own user has to go through
+        try:
+            yield folder
+        finally:
+            self._leave_workplace()
+
+    def _leave_workplace(self) -> None:
+        """Nothing is removed through a mount, and nothing but a folder that we made."""
+        folder = Path(self._at.read_text()) if self._at.exists() else Path()
+        if not _WORKPLACE.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
+            return
+        command = ["rm", "-rf", "--one-file-system", "--", str(folder)]
+        removed = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
+        if removed.returncode:
+            say(f"what a build left in {folder} could not be removed: {last_line(removed.stderr)}")
 
     @abstractmethod
     def present(self, images: Iterable["Image"]) -> dict[str, "Found"]:
@@ -76,6 +107,7 @@ class Builder(ABC):
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 check=False,
+                preexec_fn=dying_with_us(),
             )
         if result.returncode:
             said = last_line(self.log.read_text(errors="replace"))
@@ -161,31 +193,31 @@ def derived(
     """
 
     def build(image: Image, builder: Builder) -> None:
-        with tempfile.TemporaryDirectory(prefix="blastdoor-") as context:
-            image_files.gather(folder, Path(context), builder.apt_log)
-            add(Path(context))
-            builder.derive(image, parent, Path(context))
+        with builder.workplace() as context:
+            image_files.gather(folder, context, builder.apt_log)
+            add(context)
+            builder.derive(image, parent, context)
 
     definition = [path.read_text() for path in (*sorted(folder.iterdir()), *sources)]
     return Image(f"blastdoor-{name}", version, digest(*definition, parent_digest), build)
 
 
 def _make_root(image: Image, builder: Builder, packages: list[str]) -> None:
-    with tempfile.TemporaryDirectory(prefix="blastdoor-") as folder:
-        archive = Path(folder, "root.tar")
-        try:
-            require("mmdebstrap", log=builder.apt_log)
-        except Unprepared as problem:
-            raise Unprepared(f"{problem} Or build on an official image: --base python:3.11-slim-bookworm") from None
+    try:
+        require("mmdebstrap", log=builder.apt_log)
+    except Unprepared as problem:
+        raise Unprepared(f"{problem} Or build on an official image: --base python:3.11-slim-bookworm") from None
+    with builder.workplace() as folder:
+        archive = folder / "root.tar"
         _debian(builder, archive, *ROOT_OPTIONS, f"--include={','.join(packages)}")
         builder.take_root(image, archive, SEARCH_PATH)
 
 
 def _make_busybox(image: Image, builder: Builder, applets: list[str]) -> None:
-    with tempfile.TemporaryDirectory(prefix="blastdoor-") as folder:
-        package = Path(folder, "package.tar")
+    with builder.workplace() as folder:
+        package = folder / "package.tar"
         _debian(builder, package, "--variant=extract", "--include=busybox-static")
-        archive = Path(folder, "root.tar")
+        archive = folder / "root.tar"
         with tarfile.open(package) as source, tarfile.open(archive, "w") as target:
             program_entry = next(entry for entry in source if entry.name.removeprefix("./").endswith("bin/busybox"))
             content = source.extractfile(program_entry)
@@ -205,14 +237,15 @@ def _debian(builder: Builder, target: Path, *options: str) -> None:
     require("mmdebstrap", log=builder.apt_log)
     mirror = os.environ.get("BLASTDOOR_DEBIAN_MIRROR")
     command = [program("mmdebstrap") or "mmdebstrap", "--quiet", *options, SUITE, str(target)]
-    builder.check("mmdebstrap", [*_alone_with_mounts(), *command, *([mirror] if mirror else [])])
+    words = [*_alone(), *command, *([mirror] if mirror else [])]
+    builder.check("mmdebstrap", words, TMPDIR=str(target.parent))
 
 
-def _alone_with_mounts() -> list[str]:
-    """What it mounts goes with it, also when it is killed. Without root's own rights it can mount nowhere else; in a
-    container that may mount nothing at all, it does without.
+def _alone() -> list[str]:
+    """What it starts and mounts goes with it, also when it is killed. Without root's own rights it can mount nowhere
+    else; in a container that may mount nothing at all, it does without.
     """
-    command = [program("unshare") or "unshare", "--mount"]
+    command = [program("unshare") or "unshare", "--mount", "--pid", "--kill-child"]
     may = subprocess.run([*command, "true"], env=child_environment(), capture_output=True, check=False)
     return command if may.returncode == 0 else []
 

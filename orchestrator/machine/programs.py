@@ -1,9 +1,11 @@
 """Programs of others: where they are, and the packages of the distribution that bring them."""
 
+import ctypes
 import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -37,6 +39,7 @@ OF_A_TOOL = (
     *("DOCKER_HOST", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY"),
     *("PIP_*", "REQUESTS_CA_BUNDLE", "NPM_CONFIG_*", "npm_config_*", "NODE_EXTRA_CA_CERTS"),
 )
+_SIGNAL_OF_PARENTS_DEATH = 1  # of <linux/prctl.h>
 SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 
 
@@ -68,6 +71,18 @@ def child_environment(needs: Iterable[str] = OF_A_TOOL, **more: str) -> dict[str
     """
     named = {name: value for name, value in os.environ.items() if any(fnmatchcase(name, it) for it in needs)}
     return named | {"PATH": SEARCH_PATH} | more
+
+
+def dying_with_us() -> Callable[[], None]:
+    """For `preexec_fn`, where there is one thread: a process that nobody waits for any more is killed."""
+    us, prctl = os.getpid(), ctypes.CDLL(None).prctl
+
+    def ask_for_it() -> None:
+        prctl(_SIGNAL_OF_PARENTS_DEATH, signal.SIGKILL)
+        if os.getppid() != us:
+            os._exit(1)  # it was too late
+
+    return ask_for_it
 
 
 def require(

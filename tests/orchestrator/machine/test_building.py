@@ -1,6 +1,12 @@
 """`blastdoor images`, with a docker command that only pretends: what is told, what is built, and what goes wrong."""
 
+import fcntl
 import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +18,7 @@ from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit
 from orchestrator.views.failing import explained
 from tests.clicking import runner
+from tests.started import FRESH
 
 DOCKER = """#!/bin/sh
 echo "$@" >>{folder}/called
@@ -110,3 +117,69 @@ def test_an_unknown_name(engine: Path) -> None:
     """A name that is no image is refused with those that are."""
     result = _images("build", "agents")
     assert (result.exit_code, "there is no image agents; images are trial, attack" in result.output) == (2, True)
+
+
+@pytest.mark.crash
+def test_a_build_that_is_killed(engine: Path, tmp_path: Path) -> None:
+    """What it had started dies with it, what it was at goes with the next build, and nothing else does."""
+    temporary, begun = tmp_path / "tmp", tmp_path / "begun"
+    temporary.mkdir()
+    tool = engine / "mmdebstrap"
+    tool.write_text(f'#!/bin/sh\nsleep 600 &\nsleep 600 & cd "$TMPDIR" && mkdir root && echo x >{begun}\nwait\n')
+    tool.chmod(0o755)
+    paths = {"PATH": f"{engine}:{os.environ['PATH']}", "TMPDIR": str(temporary), "PYTHONPATH": str(Path.cwd())}
+    process = subprocess.Popen([*FRESH, "images", "build"], env={**os.environ, **paths}, stderr=subprocess.DEVNULL)
+    assert _comes_true(begun.exists)
+    process.kill()
+    process.wait()
+    assert _comes_true(lambda: not _at_work_in(temporary)), "its processes work on"
+    left = list(temporary.iterdir())
+    assert [(it / "root").is_dir() for it in left] == [True]
+    (temporary / "of-others").mkdir()
+    tool.write_text("#!/bin/sh\nexit 9\n")
+    again = subprocess.run(
+        [*FRESH, "images", "build"], env={**os.environ, **paths}, capture_output=True, text=True, check=False
+    )
+    assert "mmdebstrap failed with 9" in again.stderr
+    assert [it.name for it in temporary.iterdir()] == ["of-others"]
+
+
+def _comes_true(look: Callable[[], bool]) -> bool:
+    return any(look() or time.sleep(0.1) for _ in range(600))
+
+
+def _at_work_in(folder: Path) -> list[str]:
+    """Processes whose working folder is below."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(folder):
+                found.append(process.name)
+    return found
+
+
+def test_a_record_that_is_no_workplace(engine: Path, tmp_path: Path) -> None:
+    """A record that was cut off, or that somebody changed, removes nothing."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for said in ("", str(mine), "/"):
+        at = tmp_path / "state/blastdoor/images.at"
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_text(said)
+        _images("build", "trial", "--base", "mine:1")
+        assert mine.is_dir()
+
+
+def test_a_second_build_waits(engine: Path, tmp_path: Path) -> None:
+    """It says so, and has nothing to do when the first one was at the same."""
+    _has(engine, **{image.name.removeprefix("blastdoor-"): image.digest for image in plan()})
+    lock = tmp_path / "state/blastdoor/images.lock"
+    lock.parent.mkdir(parents=True)
+    paths = {"PATH": f"{engine}:{os.environ['PATH']}", "PYTHONPATH": str(Path.cwd())}
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        command = [*FRESH, "images", "build"]
+        second = subprocess.Popen(command, env={**os.environ, **paths}, stderr=subprocess.PIPE, text=True)
+        assert second.stderr
+        assert second.stderr.readline() == "another process builds images; waiting for it\n"
+    assert (second.wait(), second.stderr.read()) == (0, "")
