@@ -145,7 +145,11 @@ def test_a_build_that_is_killed(engine: Path, tmp_path: Path) -> None:
 
 
 def _comes_true(look: Callable[[], bool]) -> bool:
-    return any(look() or time.sleep(0.1) for _ in range(600))
+    for _ in range(600):
+        if look():
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _at_work_in(folder: Path) -> list[str]:
