@@ -68,6 +68,8 @@ PARENTS = Kind(
 
 # Where candidates run when nobody says anything, and where judges and agents do in any case.
 OWN_ENGINE = "docker"
+# On one's own machine, too; they share their images, and no engine is needed for either.
+WITHOUT_DAEMON = ("runc", "runsc")
 
 BACKENDS = Kind(
     "backend",

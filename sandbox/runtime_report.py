@@ -56,8 +56,10 @@ def _disk_part(config: RuncConfig, *, limited: bool) -> Part:
 
 def _images_part(config: RuncConfig) -> Part:
     loaded = Images(config.images_folder, config.image_host).loaded()
-    said = f"{len(loaded)} loaded from disk" if loaded else "none loaded from disk"
-    return Part("images", said, "", True, "others come from a Docker engine, where one runs")
+    said = f"{len(loaded)} on disk" if loaded else "none on disk"
+    return Part(
+        "images", said, "", True, "`blastdoor images build --backend runc` makes ours; others come from a Docker engine"
+    )
 
 
 def _grace_part() -> Part:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator import logs
-from orchestrator.choices import OWN_ENGINE
+from orchestrator.choices import OWN_ENGINE, WITHOUT_DAEMON
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.views.chamber.doctor import examined_by
@@ -46,15 +46,16 @@ def command(
     """Run every attack in the threat table against a chamber.
 
     Exit code 0 only if every attack ran and was blocked and both controls behaved; with --mutate, only if an attack
-    notices each flag that is switched off. Attacks your own engine, unless --backend names another;
-    rows that look at an engine from outside are then skipped.
+    notices each flag that is switched off. Attacks your own engine, or chambers without a daemon where your settings
+    or --backend name them; rows that look at an engine from outside are then skipped.
     """
     logs.configure(logging.ERROR)  # attacks break things on purpose, and the sandbox would warn of each
     if mutate and only:
         raise click.UsageError("--mutate chooses its rows itself; leave --only out")
     only = (*only, *CONTROLS) if only else ()
     selected(only)
-    chosen = resolve_site(Flags(backend=backend or OWN_ENGINE), settings, anywhere=True)
+    here = settings.backend if settings.backend in WITHOUT_DAEMON else OWN_ENGINE
+    chosen = resolve_site(Flags(backend=backend or here), settings, anywhere=True)
     make_provider(settings, chosen).target()  # Refused where it is not offered, before anybody is asked
     _, attacked = examined_by(settings, chosen, runtimes)
     targets = [provider.target() for provider in attacked.values()]

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.table import Table
 
+from orchestrator.choices import OWN_ENGINE, WITHOUT_DAEMON
 from orchestrator.machine.docker_builder import DockerBuilder
 from orchestrator.machine.images import LATEST, NAMES, Builder, Found, Image, plan
 from orchestrator.machine.programs import Unprepared
@@ -25,7 +26,6 @@ from sandbox.config.runc import default_images_folder
 from sandbox.units import format_size
 
 _BASE = "BLASTDOOR_BASE_IMAGE"
-_WITHOUT_DAEMON = ("runc", "runsc")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 
 
@@ -51,7 +51,7 @@ def command(context: click.Context, as_json: bool) -> None:
 )
 @click.option(
     "--backend",
-    type=click.Choice(("docker", *_WITHOUT_DAEMON)),
+    type=click.Choice((OWN_ENGINE, *WITHOUT_DAEMON)),
     help="Who starts from them: an engine, or chambers without a daemon.",
 )
 @click.option("--tag", default=LATEST, show_default=True, metavar="TAG", help="Tag of the images.")
@@ -67,7 +67,7 @@ def build(settings: Settings, names: tuple[str, ...], base: str | None, backend:
     if unknown := [name for name in names if name not in NAMES]:
         raise click.UsageError(f"there is no image {unknown[0]}; images are {', '.join(NAMES)}")
     planned = plan(base, names, tag)
-    builder = _on_disk(settings) if (backend or settings.backend) in _WITHOUT_DAEMON else _on_engine(settings)
+    builder = _on_disk(settings) if (backend or settings.backend) in WITHOUT_DAEMON else _on_engine(settings)
     builder.build(planned)
     found = builder.present(planned)
     for image in planned:
@@ -119,19 +119,25 @@ def _on_disk(settings: Settings) -> Builder:
 
 
 def _found(settings: Settings) -> list[dict[str, Any]]:
-    """Those of the engine, and those on disk; where no engine answers, the latter alone, if there are any."""
+    """Those of the engine, and those on disk; where no engine answers, the latter alone, if there are any.
+
+    What is missing is told of the place that chambers start from.
+    """
     images = plan(os.environ.get(_BASE) or None, NAMES)
-    on_disk = _rows_on_disk(settings, images)
+    without_daemon = settings.backend in WITHOUT_DAEMON
+    on_disk = _rows_on_disk(settings, images, with_missing=without_daemon)
     try:
         there = _on_engine(settings).present(images)
     except Unprepared:
         if not on_disk:
             raise
         return on_disk
+    if without_daemon:
+        images = [image for image in images if image.tag in there]
     return [*(_row(image.tag, "engine", _state(image, there), there.get(image.tag)) for image in images), *on_disk]
 
 
-def _rows_on_disk(settings: Settings, images: Sequence[Image]) -> list[dict[str, Any]]:
+def _rows_on_disk(settings: Settings, images: Sequence[Image], *, with_missing: bool) -> list[dict[str, Any]]:
     """One of ours carries its definition also where it was saved by an engine; of others only the name is known."""
     there, ours = _on_disk(settings).present(images), {image.tag: image for image in images}
     rows = []
@@ -139,7 +145,8 @@ def _rows_on_disk(settings: Settings, images: Sequence[Image]) -> list[dict[str,
         labelled = name in ours and bool(there[name].digest)
         state = _state(ours[name], there) if labelled else "baked" if is_baked(name) else "loaded"
         rows.append(_row(name, "disk", state, there.get(name)))
-    return rows
+    missing = [_row(image.tag, "disk", "missing", None) for image in images if image.tag not in there]
+    return [*rows, *missing] if with_missing else rows
 
 
 def _state(image: Image, there: dict[str, Found]) -> str:
@@ -156,8 +163,10 @@ def _show(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         table.add_row(row["image"], row["on"], row["state"], format_size(row["bytes"]) if row["bytes"] else "")
     open_screen().show(table)
-    if any(row["state"] == "stale" for row in rows):
-        click.echo("stale: not of the definition in this version, or on another base; `blastdoor images build NAME`")
+    for where, how in (("engine", "docker"), ("disk", "runc")):
+        if any((row["state"], row["on"]) == ("stale", where) for row in rows):
+            again = f"`blastdoor images build --backend {how} NAME`"
+            click.echo(f"stale on {where}: not of the definition in this version, or on another base; {again}")
     if any(row["on"] == "disk" for row in rows):
         click.echo("disk: for chambers without a daemon, which ask an engine only for what is not here")
     if any(row["state"] == "baked" for row in rows):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator.machine.images import LABEL, Builder, Found, Image
+from orchestrator.machine.images import DEFINITIONS, LABEL, Builder, Found, Image
 from orchestrator.machine.programs import Unprepared, require
 from sandbox import Refused, RuncConfig
 from sandbox.backends.runc.images import Images
@@ -19,9 +19,16 @@ class RuncBuilder(Builder):
         self._config = config.model_copy(update={"runtime": "runc", "warm": 0})
 
     def build(self, images: Iterable[Image]) -> None:
+        wanted = list(images)
+        for image in wanted:  # before others are fetched and built for it
+            file = DEFINITIONS / image.name.removeprefix("blastdoor-") / "Dockerfile"
+            if file.exists() and not read_dockerfile(file):
+                raise Unprepared(
+                    f"{image.tag} stands on more than one image, which needs a Docker engine; build it on one"
+                )
         require("runc", log=self.apt_log)
         try:
-            super().build(images)
+            super().build(wanted)
         except Refused as problem:
             raise Unprepared(str(problem)) from None
 
@@ -38,7 +45,7 @@ class RuncBuilder(Builder):
     def derive(self, image: Image, parent: str, context: Path) -> None:
         dockerfile = read_dockerfile(context / "Dockerfile")
         if not dockerfile:
-            raise Refused(f"{image.tag} stands on more than one image, which needs a Docker engine; build it on one")
+            raise AssertionError("refused before")
         asyncio.run(self._derive(image, replace(dockerfile, base=parent), context))
 
     async def _derive(self, image: Image, dockerfile: Dockerfile, context: Path) -> None:

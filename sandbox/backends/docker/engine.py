@@ -26,7 +26,8 @@ CALL_TIMEOUT_S = 120
 THREADS = 16
 EXECUTE_BYTES = 65_536
 HOW_TO_GET_AN_ENGINE = (
-    "start Docker, set DOCKER_HOST to one that runs (unix:// or tcp://), or run `blastdoor up` for a private one"
+    "start Docker, set DOCKER_HOST to one that runs (unix:// or tcp://), or run `blastdoor up` for a private one;"
+    " without an engine: `--backend runc`"
 )
 
 T = TypeVar("T")

@@ -48,6 +48,28 @@ def test_listed_where_no_engine_answers(tmp_path: Path, monkeypatch: pytest.Monk
     assert "own:latest" in runner().invoke(cli, ["images"]).output
 
 
+def test_missing_where_no_engine_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever said to do without an engine is told what is not on disk yet, not to start one."""
+    for name in ("DOCKER_HOST", "BLASTDOOR_DOCKER_HOST"):
+        monkeypatch.setenv(name, f"unix://{tmp_path}/none.sock")
+    monkeypatch.setenv("BLASTDOOR_BACKEND", "runc")
+    image = saved(tmp_path / "image", layer(*PROGRAMS).getvalue())
+    runner().invoke(cli, ["images", "load", str(image), "blastdoor-trial:latest"])
+    rows = json.loads(runner().invoke(cli, ["images", "--json"]).output)
+    states = {row["image"]: (row["on"], row["state"]) for row in rows}
+    assert states.pop("blastdoor-trial:latest") == ("disk", "loaded")
+    assert states["blastdoor-base:latest"] == ("disk", "missing")
+    assert set(states.values()) == {("disk", "missing")}
+
+
+def test_what_an_engine_is_needed_for_is_told_first(tmp_path: Path) -> None:
+    """Nothing is fetched or built for it before."""
+    ran = runner().invoke(cli, ["images", "build", "--backend", "runc", "toolkit"])
+    assert "blastdoor-toolkit:latest stands on more than one image" in str(ran.exception)
+    assert "building" not in ran.output
+    assert not (tmp_path / "cache/blastdoor").exists()
+
+
 def test_hostile_numbers_are_one_line(tmp_path: Path) -> None:
     hostile = entry("etc/who")
     hostile.mtime = 2**70

@@ -9,9 +9,13 @@ import pytest
 
 from orchestrator.choices import PROPOSERS
 from orchestrator.registry import listed
+from orchestrator.settings import Settings
+from orchestrator.views.chamber import attack
 from orchestrator.views.cli import main
 from orchestrator.views.commands import COMMANDS, load
 from orchestrator.views.exits import Exit
+from orchestrator.wiring.choice import SiteChoice
+from sandbox import Refused
 from tests.crash.test_written_before import unpacked
 
 
@@ -200,6 +204,20 @@ def test_unknown_variable(blastdoor: "Blastdoor", monkeypatch: pytest.MonkeyPatc
     code, stderr = blastdoor("exec", "--", "true")
     assert code == Exit.BAD_INPUT
     assert "BLASTDOOR_RUNTIM is not a setting" in stderr
+
+
+@pytest.mark.parametrize(("said", "attacked"), [("runc", "runc"), ("runsc", "runsc"), ("modal", "docker")])
+def test_attacks_what_the_settings_name(
+    said: str, attacked: str, blastdoor: "Blastdoor", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever does without a daemon attacks those chambers; what is rented is never attacked unasked."""
+
+    def refuse(_: Settings, chosen: SiteChoice) -> None:
+        raise Refused(f"it is {chosen.backend}")
+
+    monkeypatch.setattr(attack, "make_provider", refuse)
+    monkeypatch.setenv("BLASTDOOR_BACKEND", said)
+    assert blastdoor("attack") == (2, f"blastdoor: it is {attacked}\n")
 
 
 @pytest.mark.parametrize("words", [["exec", "--", "true"], ["doctor"], ["attack"], ["reap"]])
