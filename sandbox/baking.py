@@ -15,6 +15,8 @@ from pydantic import BaseModel, Field, field_validator
 from sandbox.errors import Refused
 
 REPOSITORY = "blastdoor-baked"
+# What a baked image says of itself: the digest of the spec that it was baked from.
+LABEL = "blastdoor.baked"
 # Part of every digest: raise it when the way of baking changes what comes out.
 FORMAT = 1
 

@@ -110,7 +110,7 @@ class Builder(ABC):
                 preexec_fn=dying_with_us(),
             )
         if result.returncode:
-            said = last_line(self.log.read_text(errors="replace"))
+            said = _why(self.log.read_text(errors="replace"))
             raise Unprepared(f"{name} failed with {result.returncode}: {said} (log: {self.log})")
 
 
@@ -236,7 +236,7 @@ def _make_busybox(image: Image, builder: Builder, applets: list[str]) -> None:
 def _debian(builder: Builder, target: Path, *options: str) -> None:
     require("mmdebstrap", log=builder.apt_log)
     mirror = os.environ.get("BLASTDOOR_DEBIAN_MIRROR")
-    command = [program("mmdebstrap") or "mmdebstrap", "--quiet", *options, SUITE, str(target)]
+    command = [program("mmdebstrap") or "mmdebstrap", *options, SUITE, str(target)]
     words = [*_alone(), *command, *([mirror] if mirror else [])]
     builder.check("mmdebstrap", words, TMPDIR=str(target.parent))
 
@@ -248,6 +248,11 @@ def _alone() -> list[str]:
     command = [program("unshare") or "unshare", "--mount", "--pid", "--kill-child"]
     may = subprocess.run([*command, "true"], env=child_environment(), capture_output=True, check=False)
     return command if may.returncode == 0 else []
+
+
+def _why(said: str) -> str:
+    """Debian's tools say first what failed, and then who failed because of it."""
+    return last_line(next((line for line in said.splitlines() if line.startswith("E: ")), said))
 
 
 def digest(*parts: str) -> str:

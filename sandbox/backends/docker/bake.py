@@ -14,14 +14,13 @@ from sandbox.answers import fields, needed, text
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.workbench import DockerWorkbench, create, running, workbench
 from sandbox.bake_steps import Baker
-from sandbox.baking import BakedImage, ImageSpec, baked_name
+from sandbox.baking import LABEL, BakedImage, ImageSpec, baked_name
 from sandbox.errors import Lost, Refused
 from sandbox.posture import image_objections
 
 LIMIT_S = 1800.0
 POLL_S = 0.5
 STARTING_S = 60.0
-LABEL = "blastdoor.baked"
 
 
 async def bake(host: str, spec: ImageSpec, progress: Callable[[str], None], limit_s: float = LIMIT_S) -> BakedImage:

@@ -6,13 +6,15 @@ was killed had begun is removed by the next owner, as for chambers.
 
 import asyncio
 import contextlib
+import hashlib
+import uuid
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from sandbox.backends.runc.uses import Uses
 from sandbox.backends.runc.workbench import RuncWorkbench, to_the_end
 from sandbox.bake_steps import Baker
-from sandbox.baking import BakedImage, ImageSpec, baked_name
+from sandbox.baking import LABEL, BakedImage, ImageSpec, baked_name
 from sandbox.errors import Refused
 
 if TYPE_CHECKING:
@@ -35,17 +37,22 @@ async def bake(
 async def _baked(backend: "RuncBackend", spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
     images = backend.images
     base = await images.image(spec.base)
-    id_ = spec.digest(f"sha256:{base.id}")
-    name = baked_name(id_)
-    async with _turn(Uses(images.folder / "baking"), id_, progress):
-        if images.loaded().get(name) != id_:
+    digest = spec.digest(f"sha256:{base.id}")
+    name = baked_name(digest)
+    async with _turn(Uses(images.folder / "baking"), digest, progress):
+        id_ = images.loaded().get(name, "")
+        settings = images.settings(id_) if id_ else {}
+        if (settings.get("Labels") or {}).get(LABEL) != digest:
+            # The same words bring other packages another day, so each time is an image of its own.
+            id_ = hashlib.sha256(f"{digest} {uuid.uuid4()}".encode()).hexdigest()
             with images.making() as folder:
                 bench = RuncWorkbench(backend, base.folder, folder, base.environment)
                 await bench.prepare()
                 await Baker(bench, spec, progress).bake()
                 await bench.finish()
                 progress(f"keeping the image as {name}")
-                await to_the_end(images.keep, bench.root, id_, name, images.settings(base.id))
+                settings = {**images.settings(base.id), "Labels": {LABEL: digest}}
+                await to_the_end(images.keep, bench.root, id_, name, settings)
     return BakedImage(name, f"sha256:{id_}")
 
 

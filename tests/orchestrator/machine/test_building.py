@@ -119,6 +119,19 @@ def test_an_unknown_name(engine: Path) -> None:
     assert (result.exit_code, "there is no image agents; images are trial, attack" in result.output) == (2, True)
 
 
+def test_a_mirror_that_is_not_there(engine: Path) -> None:
+    """The line has the reason, not the last one who failed because of it."""
+    tool = engine / "mmdebstrap"
+    lines = (
+        "Err:1 mirror\nE: Failed to fetch mirror  Could not connect\nE: apt-get failed\nI: removing\nE: failed to run"
+    )
+    tool.write_text(f"#!/bin/sh\necho '{lines}' >&2\nexit 25\n")
+    tool.chmod(0o755)
+    line, code = _said(_images("build")) or ("", Exit.OK)
+    assert code == Exit.NO_ENGINE
+    assert line.startswith("mmdebstrap failed with 25: E: Failed to fetch mirror  Could not connect (log: ")
+
+
 @pytest.mark.crash
 def test_a_build_that_is_killed(engine: Path, tmp_path: Path) -> None:
     """What it had started dies with it, what it was at goes with the next build, and nothing else does."""
