@@ -90,6 +90,22 @@ def load(settings: Settings, place: Path, name: str) -> None:
     click.echo(f"{name}  sha256:{id_}")
 
 
+@command.command("remove")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.pass_obj
+def remove(settings: Settings, names: tuple[str, ...]) -> None:
+    """Remove names of images on disk, for chambers without a daemon.
+
+    They stand for nothing there any more, so that an engine is asked for them again, where one answers. Their files go
+    with `blastdoor images prune`, which leaves what a live process uses. A Docker engine's own images are not touched.
+    Exit code 2 for a name that is not on disk.
+    """
+    unpacked = _unpacked(settings)
+    for name in names:
+        unpacked.unname(name)
+        click.echo(f"removed  {name}; `blastdoor images prune` frees what no name stands for")
+
+
 @command.command("prune")
 @click.pass_obj
 def prune(settings: Settings) -> None:

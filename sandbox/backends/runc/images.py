@@ -165,6 +165,13 @@ class Images:
         self._record(alias).unlink(missing_ok=True)
         self._known = {key: value for key, value in self._known.items() if key[0] != name}
 
+    def unname(self, name: str) -> None:
+        """Its files go with the next prune. Raises Refused for a name that stands for nothing on disk."""
+        with self._writing():
+            if not self._name_file(name).exists():
+                raise Refused(f"there is no image {name} on disk; `blastdoor images` lists them")
+            self._name_file(name).unlink(missing_ok=True)
+
     def settings(self, id_: str) -> Mapping[str, Any]:
         return fields(self._read(id_), "config")
 

@@ -31,6 +31,24 @@ def test_loaded_twice_and_pruned(tmp_path: Path) -> None:
     assert runner().invoke(cli, ["images", "prune"]).output == "nothing to remove\n"
 
 
+def test_removed_by_name(tmp_path: Path) -> None:
+    """The files go with the last of their names; a name that is not there is told."""
+    image = saved(tmp_path / "image", layer(*PROGRAMS).getvalue())
+    roots = tmp_path / "cache/blastdoor/images/roots"
+    for name in ("own:1", "own:2"):
+        runner().invoke(cli, ["images", "load", str(image), name])
+    for name, left in (("own:1", 2), ("own:2", 0)):
+        assert runner().invoke(cli, ["images", "remove", name]).output.startswith(f"removed  {name};")
+        runner().invoke(cli, ["images", "prune"])
+        assert len(list(roots.iterdir())) == left
+    again = runner().invoke(cli, ["images", "remove", "own:2"])
+    assert isinstance(again.exception, Exception)
+    assert explained(again.exception) == (
+        "there is no image own:2 on disk; `blastdoor images` lists them",
+        Exit.BAD_INPUT,
+    )
+
+
 def test_listed_where_no_engine_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that were loaded are shown; where there are none, one line says how to get an engine."""
     for name in ("DOCKER_HOST", "BLASTDOOR_DOCKER_HOST"):
