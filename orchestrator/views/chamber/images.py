@@ -156,11 +156,11 @@ def _found(settings: Settings) -> list[dict[str, Any]]:
 def _rows_on_disk(settings: Settings, images: Sequence[Image], *, with_missing: bool) -> list[dict[str, Any]]:
     """One of ours carries its definition also where it was saved by an engine; of others only the name is known."""
     there, ours = _on_disk(settings).present(images), {image.tag: image for image in images}
-    rows = []
-    for name in sorted(_unpacked(settings).loaded()):
+    rows, unpacked = [], _unpacked(settings)
+    for name, id_ in sorted(unpacked.loaded().items()):
         labelled = name in ours and bool(there[name].digest)
         state = _state(ours[name], there) if labelled else "baked" if is_baked(name) else "loaded"
-        rows.append(_row(name, "disk", state, there.get(name)))
+        rows.append(_row(name, "disk", state, there.get(name) or Found("", unpacked.size(id_))))
     missing = [_row(image.tag, "disk", "missing", None) for image in images if image.tag not in there]
     return [*rows, *missing] if with_missing else rows
 

@@ -62,7 +62,7 @@ def test_listed_where_no_engine_answers(tmp_path: Path, monkeypatch: pytest.Monk
     rows = json.loads(runner().invoke(cli, ["images", "--json"]).output)
     states = {"own:latest": "loaded", "blastdoor-baked:0123456789abcdef": "baked"}
     assert {row["image"]: row["state"] for row in rows} == states
-    assert {row["on"] for row in rows} == {"disk"}
+    assert {(row["on"], row["bytes"]) for row in rows} == {("disk", len(PROGRAMS))}
     assert "own:latest" in runner().invoke(cli, ["images"]).output
 
 
