@@ -94,9 +94,11 @@ async def beside_neighbours() -> list[Figure]:
         await backend.close()
     name = f"relay beside {NEIGHBOURS} chambers that come and go"
     figures = [Figure(f"{name}: a small call by the orchestrator's clock", beside[0] * 1e3, "ms")]
-    for number, word in enumerate(("median", "95 of 100"), 0):
-        figures.append(Figure(f"{name}: {word}, of that alone", beside[number] / alone[number], "x"))
-    return figures
+    ratios = (it / of for it, of in zip(beside, alone, strict=True))
+    words = ("median", "95 of 100")
+    return figures + [
+        Figure(f"{name}: {word}, of that alone", ratio, "x", "<= 2") for word, ratio in zip(words, ratios, strict=True)
+    ]
 
 
 async def _small(backend: Backend) -> tuple[float, float]:
@@ -116,6 +118,8 @@ async def _neighbours(backend: Backend) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(come_and_go()) for _ in range(NEIGHBOURS)]
     try:
         yield
+        if gone := [task for task in tasks if task.done()]:
+            raise RuntimeError(f"{len(gone)} neighbours were gone before the end") from gone[0].exception()
     finally:
         for task in tasks:
             task.cancel()

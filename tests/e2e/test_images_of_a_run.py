@@ -12,6 +12,7 @@ from docker.errors import ImageNotFound
 
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode
+from orchestrator.loop.guards import guard_record
 from orchestrator.loop.jobs import Image
 from orchestrator.loop.judge_modes import JUDGE_MODES
 from orchestrator.task import ImageSpec
@@ -19,7 +20,7 @@ from orchestrator.wiring.backends.docker import docker_site, local_site
 from orchestrator.wiring.site import Site
 from sandbox import Bundle, DockerConfig, Job, RuncConfig
 from sandbox.config.docker import default_docker_host
-from tests.orchestrator.loop.scripted import scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, scripted, write_task
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
 
@@ -70,10 +71,12 @@ async def test_a_name_that_moves_without_a_daemon(moving: tuple[docker.APIClient
 
 async def test_every_job_asks_by_digest(tmp_path: Path) -> None:
     """Trial, judge, guards beside both, and both in one chamber."""
-    async with scripted(write_task(tmp_path / "task"), None) as session:
+    beside_judge = GUARD.replace('"sound"', '"judged"') + 'in = "judge"\n'
+    async with scripted(write_task(tmp_path / "task", GUARD, beside_judge), None) as session:
         one, two = Image("a:1", "sha256:1", by_digest=True), Image("b:1", "sha256:2", by_digest=True)
         jobs = replace(session.bench.jobs, image=one, judge_image=two)
         assert jobs.trial(Mode.SUBMIT).image == "sha256:1"
         assert jobs.judge(Mode.SUBMIT).image == "sha256:2"
         assert JUDGE_MODES[Tier.SHARED].trial_job(jobs, Mode.SUBMIT, "1").image == "sha256:1"
+        assert [jobs.guard(guard_record(it)).image for it in session.bench.task.guards] == ["sha256:1", "sha256:2"]
         assert {image for image, _ in jobs.realms()} == {"sha256:1"}

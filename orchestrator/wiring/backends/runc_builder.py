@@ -20,14 +20,12 @@ class RuncBuilder(Builder):
 
     def build(self, images: Iterable[Image]) -> None:
         wanted = list(images)
-        for image in wanted:  # before others are fetched and built for it
-            file = DEFINITIONS / image.name.removeprefix("blastdoor-") / "Dockerfile"
-            if file.exists() and not read_dockerfile(file):
-                raise Unprepared(
-                    f"{image.tag} stands on more than one image, which needs a Docker engine; build it on one"
-                )
-        require("runc", log=self.apt_log)
         try:
+            for image in wanted:  # before others are fetched and built for it
+                file = DEFINITIONS / image.name.removeprefix("blastdoor-") / "Dockerfile"
+                if file.exists():
+                    _lines_of(file, image)
+            require("runc", log=self.apt_log)
             super().build(wanted)
         except Refused as problem:
             raise Unprepared(str(problem)) from None
@@ -43,9 +41,7 @@ class RuncBuilder(Builder):
         self._images().adopt(archive, image.tag, settings)
 
     def derive(self, image: Image, parent: str, context: Path) -> None:
-        dockerfile = read_dockerfile(context / "Dockerfile")
-        if not dockerfile:
-            raise AssertionError("refused before")
+        dockerfile = _lines_of(context / "Dockerfile", image)
         asyncio.run(self._derive(image, replace(dockerfile, base=parent), context))
 
     async def _derive(self, image: Image, dockerfile: Dockerfile, context: Path) -> None:
@@ -59,3 +55,9 @@ class RuncBuilder(Builder):
 
     def _images(self) -> Images:
         return Images(self._config.images_folder, self._config.image_host)
+
+
+def _lines_of(file: Path, image: Image) -> Dockerfile:
+    if found := read_dockerfile(file):
+        return found
+    raise Refused(f"{image.tag} stands on more than one image, which needs a Docker engine; build it on one")
