@@ -68,8 +68,8 @@ PARENTS = Kind(
 
 # Where candidates run when nobody says anything, and where judges and agents do in any case.
 OWN_ENGINE = "docker"
-# On one's own machine, too; they share their images, and no engine is needed for either.
-WITHOUT_DAEMON = ("runc", "runsc")
+# On one's own machine, too; they share their images, and no engine is needed for any.
+WITHOUT_DAEMON = ("runc", "crun", "runsc")
 
 BACKENDS = Kind(
     "backend",
@@ -77,6 +77,7 @@ BACKENDS = Kind(
     {
         OWN_ENGINE: Entry("orchestrator.wiring.backends.docker:Docker"),
         "runc": Entry("orchestrator.wiring.backends.runc:Runc"),
+        "crun": Entry("orchestrator.wiring.backends.runc:Crun"),
         "runsc": Entry("orchestrator.wiring.backends.runc:Runsc"),
         "modal": Entry("orchestrator.wiring.backends.modal:Modal"),
         "skypilot": Entry("orchestrator.wiring.backends.skypilot:SkyPilot"),

@@ -6,7 +6,7 @@ from sandbox.backends.docker.disks import disks_under
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.images import Images
 from sandbox.backends.runc.rootless import CAVEAT, rights_here
-from sandbox.backends.runc.runtime import find_runtime
+from sandbox.backends.runc.runtime import OLDEST, find_runtime
 from sandbox.config import RuncConfig
 from sandbox.engine_report import Part, runc_part
 from sandbox.errors import Refused
@@ -42,7 +42,9 @@ def _runtime_part(config: RuncConfig) -> Part:
         found = find_runtime(config.runtime)
     except Refused as error:
         return Part(config.runtime, "none", "", False, str(error))
-    return Part("runsc", found.version, "", True, "") if found.is_gvisor else runc_part(found.version)
+    if found.name == "runc":
+        return runc_part(found.version)
+    return Part(found.name, found.version, ".".join(map(str, OLDEST[found.name])), True, "")
 
 
 def _disk_part(config: RuncConfig, *, limited: bool) -> Part:

@@ -59,7 +59,7 @@ PACKAGES = programs.PACKAGES | {
 }
 # What tests need before the first of them runs. The engine, its client and the cluster have set-ups of their own.
 UNIT = ("bash", "git", "make", "tar", "ssh", "rsync", "docker-compose", "systemd-analyze")
-NEEDED = {"unit": UNIT, "test": (*UNIT, "chromium", "initdb", "newuidmap", "node", "postgres", "runc", "runsc")}
+NEEDED = {"unit": UNIT, "test": (*UNIT, "chromium", "crun", "initdb", "newuidmap", "node", "postgres", "runc", "runsc")}
 # What these packages would run, by the name of its service.
 SERVICES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munge": "munge", "openssh-server": "ssh", "rsync": "rsync"}
 POLICY = Path("/usr/sbin/policy-rc.d")

@@ -16,11 +16,13 @@ from pathlib import Path
 PACKAGES = {
     "apt-cache": "apt",
     "apt-get": "apt",
+    "crun": "crun",
     "docker": "docker.io",
     "dockerd": "docker.io",
     "git": "git",
     "mmdebstrap": "mmdebstrap",
     "npm": "npm",
+    "nsenter": "util-linux",
     "python3": "python3",
     "rsync": "rsync",
     "runc": "runc",

@@ -37,7 +37,7 @@ class RuncConfig(BaseModel, extra="forbid", frozen=True):
     """
 
     kind: Literal["runc"] = "runc"
-    runtime: Literal["runc", "runsc"] = "runc"
+    runtime: Literal["runc", "crun", "runsc"] = "runc"
     warm: int = Field(default=0, ge=0, le=256)
     disk_read: Size = Field(default=64 * 1024**2, ge=0, le=2**44)
     folder: Path = Field(default_factory=default_chambers_folder)
@@ -72,11 +72,15 @@ class RuncConfig(BaseModel, extra="forbid", frozen=True):
             return await bake(self.image_host, spec, progress)
         return await self._bake_here(spec, progress)
 
+    def for_images(self) -> "RuncConfig":
+        """gVisor keeps a candidate in; no candidate is beside what is built or baked."""
+        runtime = "runc" if self.runtime == "runsc" else self.runtime
+        return self.model_copy(update={"runtime": runtime, "warm": 0})
+
     async def _bake_here(self, spec: ImageSpec, progress: Callable[[str], None]) -> BakedImage:
         from sandbox.backends.runc.bake import bake
 
-        # gVisor keeps a candidate in; what is baked are packages, which have no candidate beside them yet.
-        backend = await self.model_copy(update={"runtime": "runc", "warm": 0}).connect()
+        backend = await self.for_images().connect()
         try:
             return await bake(backend, spec, progress)
         finally:

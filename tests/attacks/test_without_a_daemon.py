@@ -22,26 +22,27 @@ def target(runtime: str, folder: Path, **more: Any) -> LocalTarget:
     return LocalTarget(RuncConfig.model_validate({"runtime": runtime, "folder": folder, **more}))
 
 
-async def test_the_walls(tmp_path: Path) -> None:
-    results = await run_suite(target("runc", tmp_path), BRIEFLY)
+@pytest.mark.parametrize("runtime", ["runc", "crun"])
+async def test_the_walls(runtime: str, tmp_path: Path) -> None:
+    results = await run_suite(target(runtime, tmp_path), BRIEFLY)
     assert not [(it.attack.title, it.finding) for it in results if not it.good]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("runtime", ["runc", "runsc"])
+@pytest.mark.parametrize("runtime", ["runc", "crun", "runsc"])
 async def test_every_row(runtime: str, tmp_path: Path) -> None:
     """No row is left out but those that need a GPU: each looks at the chamber from inside, from outside, or both."""
     results = await run_suite(target(runtime, tmp_path, warm=2))
     missing = {it.attack.attempt.__module__ for it in results if not it.here}
-    assert missing == (set() if runtime == "runc" and HAS_GPU else {gpu.__name__})
+    assert missing == (set() if runtime != "runsc" and HAS_GPU else {gpu.__name__})
     assert not [(it.attack.title, it.finding) for it in results if it.here and not it.good]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("flag", [mutation.flag for mutation in MUTATIONS])
-@pytest.mark.parametrize("runtime", ["runc", "runsc"])
+@pytest.mark.parametrize("runtime", ["runc", "crun", "runsc"])
 async def test_every_flag_is_noticed(runtime: str, flag: str, tmp_path: Path) -> None:
     (verdict,) = await run_mutations(target(runtime, tmp_path), {flag})
     assert verdict.good, [(it.attack.title, it.finding) for it in verdict.results]

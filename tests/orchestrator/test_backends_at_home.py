@@ -27,7 +27,7 @@ BEGINNING = ("startswith", "endswith", "removeprefix", "get")
 
 
 # In the sandbox these are names of runtimes, which an engine has, too.
-RUNTIMES = ("runc", "runsc")
+RUNTIMES = ("runc", "crun", "runsc")
 
 
 def branches(code: str, names: tuple[str, ...] = NAMES) -> list[int]:

@@ -25,7 +25,7 @@ class Runc(Provider):
     meaningless: ClassVar = {
         "infra": "--infra says where SkyPilot rents and means nothing without a daemon; use it with --backend skypilot",
         "standing": "--standing is for what is rented; on one's own machine the setting warm keeps chambers ready",
-        "runtime": "--runtime is for an engine; without one the backend names it: --backend runc, or --backend runsc",
+        "runtime": "--runtime is for an engine; without one the backend names it: --backend runc, crun or runsc",
     }
 
     def __init__(self, context: BackendContext) -> None:
@@ -43,7 +43,7 @@ class Runc(Provider):
         return RuncConfig(**wanted | changed)
 
     def planned(self) -> Site:
-        unopened = Unopened(capabilities_of(self.runtime, self.runtime, FULL, gpu=self.runtime == "runc"))
+        unopened = Unopened(capabilities_of(self.runtime, self.runtime, FULL, gpu=self.runtime != "runsc"))
         return self._with_gpu(local_site(self.runtime, self.config(), unopened, self._settings.image))
 
     @asynccontextmanager
@@ -83,6 +83,10 @@ class Runc(Provider):
             return Reaped([*backend.reaped, *await backend.reap()], list(backend.unreaped))
         finally:
             await backend.close()
+
+
+class Crun(Runc):
+    runtime: ClassVar = "crun"
 
 
 class Runsc(Runc):

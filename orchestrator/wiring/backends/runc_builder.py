@@ -15,8 +15,7 @@ from sandbox.definitions import Dockerfile, read_dockerfile
 class RuncBuilder(Builder):
     def __init__(self, config: RuncConfig, state: Path) -> None:
         super().__init__(state)
-        # gVisor keeps a candidate in; no candidate is beside what is built here.
-        self._config = config.model_copy(update={"runtime": "runc", "warm": 0})
+        self._config = config.for_images()
 
     def build(self, images: Iterable[Image]) -> None:
         wanted = list(images)
@@ -25,7 +24,7 @@ class RuncBuilder(Builder):
                 file = DEFINITIONS / image.name.removeprefix("blastdoor-") / "Dockerfile"
                 if file.exists():
                     _lines_of(file, image)
-            require("runc", log=self.apt_log)
+            require(self._config.runtime, log=self.apt_log)
             super().build(wanted)
         except Refused as problem:
             raise Unprepared(str(problem)) from None

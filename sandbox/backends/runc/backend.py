@@ -24,7 +24,7 @@ from sandbox.backends.runc.images import Images, Rootfs
 from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.nvidia import Driver
 from sandbox.backends.runc.rootless import CAVEAT, Rights, rights_here, share_quotas
-from sandbox.backends.runc.runtime import INSIDE, Runtime, find_runtime, working_directory
+from sandbox.backends.runc.runtime import INSIDE, Filters, Runtime, find_runtime, working_directory
 from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec
 from sandbox.backends.runc.trees import copied_tree
 from sandbox.errors import NoSuchGpu, Refused, SandboxError, Unavailable
@@ -76,6 +76,7 @@ class RuncBackend:
         self._disks = _disks(config, estate.cgroups)
         self._gpus = Gpus(config.deadlines.provision)
         self._driver: Driver | None = None
+        self._filters = Filters()
         self.rights = rights
         self.capabilities = _capabilities(runtime, posture, rights, reads=bool(self._disks))
         self.reaped: tuple[str, ...] = ()
@@ -176,7 +177,10 @@ class RuncBackend:
                 raise error
 
     def _specs(self, job: Job, image: Rootfs, inputs: Sequence[tuple[Path, Input]]) -> SpecFor:
+        cgroups = self._estate.cgroups
+
         def spec_for(chamber: str, uid: int, gpus: tuple[str, ...]) -> dict[str, Any]:
+            group = self._estate.group(chamber)
             parts = self._driver.parts(gpus) if self._driver and gpus else None
             return oci_spec(
                 self._posture,
@@ -186,7 +190,8 @@ class RuncBackend:
                 image.environment,
                 Place(
                     image.folder,
-                    self._estate.cgroups.path(self._estate.group(chamber)),
+                    cgroups.path(group),
+                    cgroups.folders(group) if self._runtime.mounts_groups_open else {},
                     inputs,
                     self._disks,
                     parts,
@@ -265,10 +270,15 @@ class RuncBackend:
             if not self._posture.read_only_root:
                 # Only in the mutation check: what it writes there must not become the root of another chamber.
                 spec["root"]["path"] = str(copied_tree(Path(spec["root"]["path"]), folder / "root"))
+            self._filters.give(spec)
             (folder / "config.json").write_text(json.dumps(spec), "utf-8")
+            if self._runtime.mounts_groups_open:
+                for part in cgroups.folders(group).values():
+                    part.mkdir(parents=True)
             lobby = cgroups.lobby(group)
             within = self._config.deadlines.provision
             pid = self._runtime.start(name, folder, lobby, link.theirs, within)
+            self._filters.learn(spec, name, folder)
         except OSError as error:
             raise Unavailable(f"start: no chamber could be prepared in {estate.folder} ({error.strerror})") from error
         finally:

@@ -110,6 +110,10 @@ class Cgroups:
             with contextlib.suppress(ProcessLookupError):
                 (folder / SEAT / "cgroup.procs").write_text(pid)
 
+    def folders(self, group: str) -> dict[str, Path]:
+        """Of version 1, by controller, where a chamber is limited."""
+        return {} if self.is_unified else {name: self._holder(name).folder / group for name in WANTED}
+
     def lobby(self, group: str) -> Path:
         """A group without limits, for the runtime itself while it makes a chamber: the file that lets one in."""
         folder = self._holder("pids").folder / lobby_of(group)

@@ -5,6 +5,8 @@ chamber's streams. While it works it is in a lobby, a group of its own, so that 
 that is still making it as well.
 """
 
+import base64
+import contextlib
 import fcntl
 import functools
 import json
@@ -15,24 +17,28 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sandbox.environment import child_environment
 from sandbox.errors import Refused, Unavailable
 
 # sbin is not on everybody's path.
 SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
-PACKAGES = {"runc": "runc", "runsc": "runsc"}
-# runc before it mends file descriptors that lead out of a chamber (CVE-2024-21626) is for none but its distributor's
-# mends, which no number shows. This is the oldest whose cgroups of version 2 are complete.
-OLDEST_RUNC = (1, 1, 0)
-OLDEST_RUNSC = 20220101
+# The oldest that we drive: numbers of a release, or its day. runc before it mends file descriptors that lead out of a
+# chamber (CVE-2024-21626) is for none but its distributor's mends, which no number shows; this is the oldest whose
+# cgroups of version 2 are complete. crun before 1.4.4 leaves capabilities that can be inherited (CVE-2022-27650).
+OLDEST = {"runc": (1, 1, 0), "runsc": (20220101,), "crun": (1, 4, 4)}
 # Where a chamber's first process is started, and where it goes from there.
 INSIDE = ("/", "/work")
 _ASK_S = 30.0
 # A runtime lives for some milliseconds: to collect its garbage, or to spread over all processors, is lost work.
 _ENVIRONMENT = child_environment(PATH=SEARCH_PATH, GOGC="off", GOMAXPROCS="1")
 _LET_IN = 'echo $$ >"$0" && exec "$@"'
+# Where a machine has cgroups of both versions, those of the second.
+_SECOND = Path("/sys/fs/cgroup/unified")
 _SHELL = shutil.which("sh", path=SEARCH_PATH) or "sh"
+_NSENTER = shutil.which("nsenter", path=SEARCH_PATH) or "nsenter"
+_FILTER = "run.oci.seccomp_bpf_data"
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
@@ -40,21 +46,32 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 class Runtime:
     """`copy` is a descriptor of its program that nobody can write to, where this machine runs such a one.
 
-    runc lets no chamber near its own file: before each it copies or mounts itself, unless it is such a copy already.
+    A runtime lets no chamber near its own file: before each it copies or mounts itself, unless it is such a copy
+    already. `mounts` is a descriptor of the mount namespace that it works in, if that is not ours.
     """
 
     name: str
     program: str
     version: str
     copy: int | None = None
+    mounts: int | None = None
 
     @property
     def is_gvisor(self) -> bool:
         return self.name.startswith("runsc")
 
     @property
+    def mounts_groups_open(self) -> bool:
+        """crun mounts groups of version 1 below a folder that everybody may write to."""
+        return self.name == "crun"
+
+    @property
     def _started_as(self) -> str:
         return self.program if self.copy is None else _path_of(self.copy)
+
+    @property
+    def _entrance(self) -> list[str]:
+        return [] if self.mounts is None else [_NSENTER, f"--mount={_path_of(self.mounts)}", "--"]
 
     def start(self, name: str, folder: Path, lobby: Path, streams: "Streams", within_s: float) -> int:
         """The number of a chamber's first process, which waits for its bundle. Raises Unavailable when none came.
@@ -67,7 +84,7 @@ class Runtime:
             command.append("--network=none")  # it has no network of its own, and wants to be told so
         command += ["run", "--detach", "--bundle", str(folder), "--pid-file", str(pid_file), name]
         try:
-            code = _ended([_SHELL, "-c", _LET_IN, str(lobby), *command], streams, within_s)
+            code = _ended([*self._entrance, _SHELL, "-c", _LET_IN, str(lobby), *command], streams, within_s)
         except OSError as error:
             raise Unavailable(f"start: {self.program} cannot be run ({error.strerror})") from error
         if code is None:
@@ -78,6 +95,28 @@ class Runtime:
             return int(pid_file.read_text())
         except (OSError, ValueError) as error:
             raise Unavailable(f"start: {self.name} did not say which process it started") from error
+
+
+class Filters:
+    """What crun made of a seccomp profile, for the next chamber with the same one: it would compile it for each."""
+
+    def __init__(self) -> None:
+        self._compiled: list[tuple[dict[str, Any], str]] = []
+
+    def give(self, spec: dict[str, Any]) -> None:
+        """The profile stays there as well, for a crun that does not take a filter."""
+        profile = spec["linux"].get("seccomp")
+        data = next((data for known, data in self._compiled if known is profile), None)
+        if data is not None:
+            spec["annotations"] = {_FILTER: data}
+
+    def learn(self, spec: dict[str, Any], name: str, folder: Path) -> None:
+        profile = spec["linux"].get("seccomp")
+        if profile is None or "annotations" in spec:
+            return
+        with contextlib.suppress(FileNotFoundError):  # other runtimes leave none
+            compiled = (folder / "state" / name / "seccomp.bpf").read_bytes()
+            self._compiled.append((profile, base64.b64encode(compiled).decode()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +157,7 @@ def find_runtime(name: str, search: str = SEARCH_PATH) -> Runtime:
     """Raises Refused where there is none, or one that is too old: what to install."""
     program = shutil.which(name, path=search)
     if not program:
-        raise Refused(f"there is no {name} on this machine; install it (on Debian: apt-get install {PACKAGES[name]})")
+        raise Refused(f"there is no {name} on this machine; install it (on Debian: apt-get install {name})")
     try:
         asked = subprocess.run(
             [program, "--version"], env=_ENVIRONMENT, capture_output=True, timeout=_ASK_S, check=False
@@ -128,10 +167,10 @@ def find_runtime(name: str, search: str = SEARCH_PATH) -> Runtime:
         raise Refused(f"{program} does not say its version ({type(error).__name__}); install it again") from error
     version = said.partition("\n")[0].rpartition(" ")[2] or "unknown"
     if is_too_old(name, version):
-        least = ".".join(map(str, OLDEST_RUNC)) if name == "runc" else str(OLDEST_RUNSC)
+        least = ".".join(map(str, OLDEST[name]))
         raise Refused(f"{program} is {version}, and {least} is the oldest that we drive; install a newer one")
-    copy = _copy_of(program, Path(program).stat().st_mtime_ns) if name == "runc" else None
-    return Runtime(name, program, version, copy)
+    copy = None if name == "runsc" else _copy_of(program, Path(program).stat().st_mtime_ns)
+    return Runtime(name, program, version, copy, _without_the_second() if name == "crun" else None)
 
 
 @functools.cache
@@ -152,17 +191,34 @@ def _copy_of(program: str, _changed_at: int) -> int | None:
     return copy
 
 
+@functools.cache
+def _without_the_second() -> int | None:
+    """crun drives cgroups of either version, and refuses those of both: there it sees the first alone.
+
+    Raises Refused where no such namespace can be made.
+    """
+    try:
+        if not (_SECOND / "cgroup.controllers").read_text().strip():
+            return None
+    except OSError:
+        return None
+    hide = f"mount -t tmpfs none {_SECOND} && echo hidden && read -r _"
+    with subprocess.Popen(
+        ["unshare", "--mount", _SHELL, "-c", hide], env=_ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        if not holder.stdout or holder.stdout.readline() != b"hidden\n":
+            raise Refused(f"crun takes no cgroups of both versions, and {_SECOND} cannot be hidden; use --backend runc")
+        return os.open(f"/proc/{holder.pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+
+
 def _path_of(descriptor: int) -> str:
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def is_too_old(name: str, version: str) -> bool:
     """A version that says nothing of its age is too old."""
-    if name == "runc":
-        numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
-        return not numbers or tuple(map(int, numbers.groups())) < OLDEST_RUNC
-    day = re.search(r"(20\d{6})", version)
-    return not day or int(day[1]) < OLDEST_RUNSC
+    numbers = re.search(r"(20\d{6})" if name == "runsc" else r"^(\d+)\.(\d+)\.?(\d*)", version)
+    return not numbers or tuple(int(it or 0) for it in numbers.groups()) < OLDEST[name]
 
 
 def working_directory(pid: int) -> str:

@@ -49,11 +49,12 @@ class Disk:
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where on this machine a chamber is made: its root, its group, what is mounted into it, and limits beside those
-    of the job.
+    of the job. `groups` are folders of its group by their controllers, where the runtime is not left to mount them.
     """
 
     root: Path
     cgroup: str
+    groups: Mapping[str, Path] = field(default_factory=dict)
     inputs: Sequence[tuple[Path, Input]] = ()
     disks: Sequence[Disk] = ()
     gpus: GpuParts | None = None
@@ -89,7 +90,7 @@ def oci_spec(
             "noNewPrivileges": posture.no_new_privileges,
             "oomScoreAdj": 0,
         },
-        "mounts": [*_mounts(posture, limits, runtime, uid, place.inputs), *_driver(place.gpus)],
+        "mounts": [*_mounts(posture, limits, runtime, uid, place), *_driver(place.gpus)],
         "linux": {
             "cgroupsPath": place.cgroup,
             "namespaces": [{"type": kind} for kind in _namespaces(posture)],
@@ -176,12 +177,12 @@ def _namespaces(posture: Posture) -> list[str]:
 
 
 def _mounts(
-    posture: Posture, limits: Limits, runtime: str, uid: int, inputs: Sequence[tuple[Path, Input]]
+    posture: Posture, limits: Limits, runtime: str, uid: int, place: Place
 ) -> list[dict[str, object]]:
     plain = ["nosuid", "noexec", "nodev"]
     mounts = [
         *_kernel_mounts(),
-        _mount("/sys/fs/cgroup", "cgroup", [*plain, "ro"]),
+        *_cgroup_mounts(place.groups),
         _mount("/dev/mqueue", "mqueue", plain),
     ]
     if not posture.no_terminals:
@@ -191,10 +192,10 @@ def _mounts(
         _mount(target, "tmpfs", ["rprivate", *options.split(",")])
         for target, options in tmpfs_mounts(posture, limits, runtime, uid).items()
     ]
-    if inputs:
+    if place.inputs:
         # Else a runtime would make their folders in the image, which all chambers share.
         mounts.append(_mount("/inputs", "tmpfs", [*plain, "size=4096", "nr_inodes=128", "mode=755"]))
-    for source, item in inputs:
+    for source, item in place.inputs:
         options = ["bind", "ro", "nosuid", "nodev", "rprivate"]
         mounts.append({**_mount(f"/inputs/{item.name}", "bind", options), "source": str(source)})
     return mounts
@@ -206,6 +207,19 @@ def _kernel_mounts() -> list[dict[str, object]]:
         _mount("/proc", "proc", plain),
         _mount("/dev", "tmpfs", ["nosuid", "strictatime", "mode=755", "size=65536k"]),
         _mount("/sys", "sysfs", [*plain, "ro"]),
+    ]
+
+
+def _cgroup_mounts(groups: Mapping[str, Path]) -> list[dict[str, object]]:
+    plain = ["nosuid", "noexec", "nodev"]
+    if not groups:
+        return [_mount("/sys/fs/cgroup", "cgroup", [*plain, "ro"])]
+    return [
+        _mount("/sys/fs/cgroup", "tmpfs", [*plain, "size=4096", "nr_inodes=16", "mode=755"]),
+        *(
+            {**_mount(f"/sys/fs/cgroup/{name}", "bind", ["bind", "ro", *plain, "rprivate"]), "source": str(folder)}
+            for name, folder in groups.items()
+        ),
     ]
 
 

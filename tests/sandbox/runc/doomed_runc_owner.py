@@ -46,8 +46,8 @@ class Unwaited(subprocess.Popen[bytes]):
         die()
 
 
-async def own(step: str, folder: Path) -> None:
-    backend = await RuncBackend.connect(RuncConfig(folder=folder))
+async def own(step: str, chambers: RuncConfig) -> None:
+    backend = await RuncBackend.connect(chambers)
     sys.stdout.write(f"{step} {backend.owner} {backend.warden_pid}\n")
     sys.stdout.flush()
     match step:
@@ -69,10 +69,11 @@ async def own(step: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    for wanted in sys.argv[2:]:
+    config = RuncConfig.model_validate({"runtime": sys.argv[1], "folder": Path(sys.argv[2])})
+    for wanted in sys.argv[3:]:
         if not (child := os.fork()):
             try:
-                asyncio.run(own(wanted, Path(sys.argv[1])))
+                asyncio.run(own(wanted, config))
             finally:
                 os._exit(1)
         os.waitpid(child, 0)

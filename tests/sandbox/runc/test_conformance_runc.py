@@ -13,7 +13,7 @@ pytestmark = pytest.mark.docker
 
 BRIEFLY = ("success_with_outputs", "out_of_memory")
 ROWS = [
-    *(("runc", row) for row in CONTRACT),
+    *((runtime, row) for runtime in ("runc", "crun") for row in CONTRACT),
     *(("runsc", row) if row in BRIEFLY else pytest.param("runsc", row, marks=pytest.mark.slow) for row in CONTRACT),
 ]
 

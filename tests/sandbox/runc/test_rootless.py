@@ -193,9 +193,10 @@ def user() -> Iterator[User]:
 
 @pytest.mark.docker
 @pytest.mark.timeout(600)
-def test_contract(user: User) -> None:
+@pytest.mark.parametrize("runtime", ["runc", "crun"])
+def test_contract(user: User, runtime: str) -> None:
     """All of it, also that a killed owner leaves nothing; and what is weaker is told."""
-    done = user.run("blastdoor", "doctor", "--backend", "runc")
+    done = user.run("blastdoor", "doctor", "--backend", runtime)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "26 rows hold, 0 broken" in done.stdout
     assert "rootless" in done.stdout
@@ -217,10 +218,11 @@ def test_images_are_built(user: User) -> None:
 @pytest.mark.docker
 @pytest.mark.attack
 @pytest.mark.timeout(600)
-def test_walls(user: User) -> None:
+@pytest.mark.parametrize("runtime", ["runc", "crun"])
+def test_walls(user: User, runtime: str) -> None:
     """Uids, quotas that the kernel keeps for a user, other namespaces, and limits of memory and processes."""
     rows = ["T04", "T06", "T12", "T18", "T19", "T23"]
-    done = user.run("blastdoor", "attack", "--backend", "runc", *(word for row in rows for word in ("--only", row)))
+    done = user.run("blastdoor", "attack", "--backend", runtime, *(word for row in rows for word in ("--only", row)))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -228,8 +230,9 @@ def test_walls(user: User) -> None:
 @pytest.mark.attack
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_every_attack(user: User) -> None:
-    done = user.run("blastdoor", "attack", "--backend", "runc")
+@pytest.mark.parametrize("runtime", ["runc", "crun"])
+def test_every_attack(user: User, runtime: str) -> None:
+    done = user.run("blastdoor", "attack", "--backend", runtime)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import json
 import os
 import threading
 from pathlib import Path
@@ -20,6 +21,12 @@ from sandbox.posture import FULL
 pytestmark = pytest.mark.docker
 
 TRUE = Job(command=("true",))
+NAMESPACE = """
+import ctypes, os
+ctypes.CDLL(None, use_errno=True).unshare(1 << 28)
+print(os.strerror(ctypes.get_errno()))
+"""
+on_each = pytest.mark.parametrize("runtime", ["runc", "crun"])
 
 
 async def connected(folder: Path, **more: object) -> RuncBackend:
@@ -42,9 +49,10 @@ async def test_warm_chambers_are_used_once(tmp_path: Path) -> None:
     assert not backend.estate.cgroups.exists(f"blastdoor-{backend.owner}")
 
 
-async def test_nothing_is_mounted_on_the_host(tmp_path: Path) -> None:
+@on_each
+async def test_nothing_is_mounted_on_the_host(tmp_path: Path, runtime: str) -> None:
     """All of a chamber's mounts are in its own namespace."""
-    backend = await connected(tmp_path)
+    backend = await connected(tmp_path, runtime=runtime)
     try:
         async with await backend.open(TRUE):
             image = await backend.images.image(TRUE.image)
@@ -54,9 +62,11 @@ async def test_nothing_is_mounted_on_the_host(tmp_path: Path) -> None:
         await backend.close()
 
 
-async def test_image_is_never_changed(tmp_path: Path) -> None:
+@on_each
+async def test_image_is_never_changed(tmp_path: Path, runtime: str) -> None:
     """Chambers share it: neither a runtime that makes mount points, nor a writable root, leaves anything in it."""
-    backend = await RuncBackend.connect(RuncConfig(folder=tmp_path), dataclasses.replace(FULL, read_only_root=False))
+    config = RuncConfig.model_validate({"folder": tmp_path, "runtime": runtime})
+    backend = await RuncBackend.connect(config, dataclasses.replace(FULL, read_only_root=False))
     try:
         image = await backend.images.image(TRUE.image)
         before = sorted(os.listdir(image.folder)), sorted(os.listdir(image.folder / "etc"))  # noqa: PTH208
@@ -66,6 +76,29 @@ async def test_image_is_never_changed(tmp_path: Path) -> None:
         assert before == (sorted(os.listdir(image.folder)), sorted(os.listdir(image.folder / "etc")))  # noqa: PTH208
     finally:
         await backend.close()
+
+
+async def test_filter_of_the_chamber_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """crun compiles a profile once; a filter that refuses less would be seen from inside."""
+    backend = await connected(tmp_path, runtime="crun")
+    probe = Job(command=("python3", "-c", NAMESPACE))
+    told = []
+    start = Runtime.start
+
+    def seen(self: Runtime, name: str, folder: Path, *words: Any) -> int:
+        told.append(json.loads((folder / "config.json").read_text()))
+        return start(self, name, folder, *words)
+
+    monkeypatch.setattr(Runtime, "start", seen)
+    try:
+        for _ in range(2):
+            async with await backend.open(probe) as chamber:
+                outcome = await chamber.run(Bundle({}))
+                assert outcome.facts["seccomp"] == "2"
+                assert b"Operation not permitted" in outcome.log_tail
+    finally:
+        await backend.close()
+    assert ["annotations" in it for it in told] == [False, True]
 
 
 class SlowRuntime:
@@ -140,20 +173,24 @@ async def test_refusals(tmp_path: Path) -> None:
         await backend.open(TRUE)
 
 
-async def test_runtime_that_fails(tmp_path: Path) -> None:
+@on_each
+async def test_runtime_that_fails(tmp_path: Path, runtime: str) -> None:
     """What the runtime said is in the line, it is nobody's fault inside, and nothing of the chamber is left."""
-    backend = await connected(tmp_path)
+    backend = await connected(tmp_path, runtime=runtime)
     try:
         rootless = dataclasses.replace(await backend.images.image(TRUE.image), folder=tmp_path / "nowhere")
         spec_for = backend._specs(TRUE, rootless, [])
-        with pytest.raises(Unavailable, match=r"runc failed: .*nowhere"):
+        with pytest.raises(Unavailable, match=rf"{runtime} failed: .*nowhere"):
             await backend._make(spec_for, TRUE.limits)
         assert not list((tmp_path / "chambers" / backend.owner).iterdir())
     finally:
         await backend.close()
 
 
-async def test_runtime_that_lets_a_chamber_swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_each
+async def test_runtime_that_lets_a_chamber_swap(
+    tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the kernel holds it to is compared, not what the runtime was told: memory that is swapped is memory."""
     asked = spec._resources
 
@@ -162,7 +199,7 @@ async def test_runtime_that_lets_a_chamber_swap(tmp_path: Path, monkeypatch: pyt
         found["memory"]["swap"] *= 2
         return found
 
-    backend = await connected(tmp_path)
+    backend = await connected(tmp_path, runtime=runtime)
     try:
         monkeypatch.setattr(spec, "_resources", lenient)
         with pytest.raises(Refused, match="swap: asked 0, the kernel holds it to"):

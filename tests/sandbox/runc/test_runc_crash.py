@@ -17,10 +17,11 @@ OWNER = Path(__file__).with_name("doomed_runc_owner.py")
 STEPS = ["connected", "folder", "lobby", "starting", "started", "run"]
 
 
-async def doomed(folder: Path, *steps: str) -> dict[str, str]:
+async def doomed(runtime: str, folder: Path, *steps: str) -> dict[str, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(OWNER),
+        runtime,
         str(folder),
         *steps,
         stdout=asyncio.subprocess.PIPE,
@@ -42,9 +43,10 @@ def left_of(folder: Path, owner: str) -> list[str]:
     return found + (["lock"] if (folder / "owners" / owner).exists() else [])
 
 
-async def test_nothing_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runtime", ["runc", "crun"])
+async def test_nothing_is_left(runtime: str, tmp_path: Path) -> None:
     """The warden ends what a killed owner left, even with a candidate that keeps its own stdin open."""
-    found = await doomed(tmp_path, *STEPS)
+    found = await doomed(runtime, tmp_path, *STEPS)
     for _ in range(1200):
         left = {step: left_of(tmp_path, owner) for step, owner in found.items()}
         if not any(left.values()):
@@ -53,9 +55,10 @@ async def test_nothing_is_left(tmp_path: Path) -> None:
     pytest.fail(f"left behind: {left}")
 
 
-async def test_next_owner_cleans_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runtime", ["runc", "crun"])
+async def test_next_owner_cleans_up(runtime: str, tmp_path: Path) -> None:
     """Where the warden died as well, the next one that connects ends what is left, and says so."""
-    owner = (await doomed(tmp_path, "unguarded"))["unguarded"]
+    owner = (await doomed(runtime, tmp_path, "unguarded"))["unguarded"]
     assert left_of(tmp_path, owner)
     backend = await RuncConfig(folder=tmp_path).connect()
     await backend.close()

@@ -13,7 +13,7 @@ import pytest
 from sandbox.backends.runc import cgroups, runtime, trees
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.link import RuncLink
-from sandbox.backends.runc.runtime import find_runtime, is_too_old
+from sandbox.backends.runc.runtime import Filters, find_runtime, is_too_old
 from sandbox.backends.runc.spec import Disk, Place, oci_spec
 from sandbox.backends.runc.trees import remove_tree
 from sandbox.errors import Refused, Unavailable
@@ -63,6 +63,32 @@ def test_disk_reads() -> None:
     assert found["linux"]["resources"]["blockIO"]["throttleReadBpsDevice"] == [{"major": 254, "minor": 0, "rate": 1000}]
 
 
+def test_groups_that_the_runtime_does_not_mount() -> None:
+    """Below a folder of ours, where only root may write; each can be read, and nothing else of the host's groups."""
+    mounts = spec(place=dataclasses.replace(PLACE, groups={"pids": Path("/sys/fs/cgroup/pids/o/c")}))["mounts"]
+    assert not [mount for mount in mounts if mount["type"] == "cgroup"]
+    found = {mount["destination"]: mount for mount in mounts}
+    assert {"mode=755", "nosuid"} <= set(found["/sys/fs/cgroup"]["options"])
+    assert "ro" in found["/sys/fs/cgroup/pids"]["options"]
+
+
+def test_filter_is_compiled_once(tmp_path: Path) -> None:
+    """What was made of a profile goes to chambers with that profile, and to no other; none is asked for without one."""
+    filters, usual, served = Filters(), spec(), spec(loopback=True)
+    bare = spec(dataclasses.replace(FULL, seccomp=False))
+    (tmp_path / "state" / "one").mkdir(parents=True)
+    (tmp_path / "state" / "one" / "seccomp.bpf").write_bytes(b"filter")
+    filters.learn(bare, "one", tmp_path)
+    filters.learn(usual, "one", tmp_path)
+    filters.learn(served, "other", tmp_path)
+    for it in (again := spec(), served, bare):
+        filters.give(it)
+    assert again["annotations"] == {"run.oci.seccomp_bpf_data": "ZmlsdGVy"}
+    assert again["linux"] == usual["linux"]
+    assert "annotations" not in served
+    assert "annotations" not in bare
+
+
 def test_host_network_keeps_its_settings() -> None:
     """In the mutation check a chamber is on the host's network, whose settings are not ours to change."""
     assert "sysctl" not in spec(dataclasses.replace(FULL, network=False), loopback=True)["linux"]
@@ -74,6 +100,10 @@ def test_host_network_keeps_its_settings() -> None:
         ("runc", "1.1.5+ds1", False),
         ("runc", "1.0.3", True),
         ("runc", "unknown", True),
+        ("crun", "1.8.1", False),
+        ("crun", "1.15", False),
+        ("crun", "1.4.3", True),
+        ("crun", "UNKNOWN", True),
         ("runsc", "0.0~20221219.0", False),
         ("runsc", "release-20210101.0", True),
         ("runsc", "VERSION_MISSING", True),
