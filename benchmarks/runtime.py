@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.figure import Figure
 from benchmarks.latency import plain_process
@@ -22,6 +22,11 @@ from sandbox.backends.runc.backend import RuncBackend
 JOB = Job(command=("python3", "-c", "open('/work/out/x','w').write('y')"), limits=Limits(cpus=2))
 BUNDLE = Bundle({"main.py": b"print('hello')\n" * 100})
 WIDTHS = (2, 4)
+RUNTIMES: tuple[Literal["runc", "crun"], ...] = ("runc", "crun")
+
+
+def _config(runtime: Literal["runc", "crun"], warm: int = 0) -> RuncConfig:
+    return RuncConfig(runtime=runtime, warm=warm)
 
 
 class Bare:
@@ -78,52 +83,69 @@ async def _rate(one: Callable[[], Awaitable[None]], count: int, width: int) -> f
 
 
 async def _latency(samples: int, bare: Bare) -> list[Figure]:
-    cold_backend = await RuncBackend.connect(RuncConfig())
-    warm_backend = await RuncBackend.connect(RuncConfig(warm=1))
-    found: dict[str, list[float]] = {name: [] for name in ("plain", "bare", "cold", "warm")}
+    cold = {name: await RuncBackend.connect(_config(name)) for name in RUNTIMES}
+    warm = {name: await RuncBackend.connect(_config(name, warm=1)) for name in RUNTIMES}
+    found: dict[str, list[float]] = {}
+
+    def note(what: str, seconds: float) -> None:
+        found.setdefault(what, []).append(seconds * 1000)
+
     try:
-        await (await warm_backend.open(JOB)).kill()
+        for backend in warm.values():
+            await (await backend.open(JOB)).kill()
         for _ in range(samples):
-            found["plain"].append(await asyncio.to_thread(plain_process))
-            found["bare"].append(await asyncio.to_thread(bare.run))
-            found["cold"].append(await seen_by_trial(cold_backend, warm=False))
-            found["warm"].append(await seen_by_trial(warm_backend, warm=True))
-            await asyncio.sleep(0.3)  # the next warm chamber is being made: let it finish before the others run
+            note("plain", await asyncio.to_thread(plain_process))
+            note("bare", await asyncio.to_thread(bare.run))
+            for name in RUNTIMES:
+                note(f"cold {name}", await seen_by_trial(cold[name], warm=False))
+                note(f"warm {name}", await seen_by_trial(warm[name], warm=True))
+            await asyncio.sleep(0.3)  # the next warm chambers are being made: let them finish before the others run
     finally:
-        await cold_backend.close()
-        await warm_backend.close()
-    plain, bare_ms, cold, warm = (statistics.median(values) * 1000 for values in found.values())
-    return [
-        Figure("plain process `python3 -c pass`", plain, "ms"),
-        Figure("bare `runc run`, `python3 -c pass`", bare_ms, "ms"),
-        Figure("cold chamber without a daemon, files in and out", cold, "ms"),
-        Figure("warm chamber without a daemon, files in and out", warm, "ms"),
-        Figure("cold / plain process", cold / plain, "x", "<= 3.5"),
-        Figure("warm / plain process", warm / plain, "x", "<= 1.6"),
+        for backend in (*cold.values(), *warm.values()):
+            await backend.close()
+    median = {what: statistics.median(values) for what, values in found.items()}
+    figures = [
+        Figure("plain process `python3 -c pass`", median["plain"], "ms"),
+        Figure("bare `runc run`, `python3 -c pass`", median["bare"], "ms"),
     ]
+    for name in RUNTIMES:
+        for kind, goal in (("cold", "<= 3.5"), ("warm", "<= 1.6")):
+            took = median[f"{kind} {name}"]
+            figures.append(Figure(f"{kind} chamber by {name}, files in and out", took, "ms"))
+            figures.append(Figure(f"{kind} by {name} / plain process", took / median["plain"], "x", goal))
+    return figures
 
 
 async def _throughput(rounds: int, count: int, bare: Bare) -> list[Figure]:
-    ours, docker = await RuncBackend.connect(RuncConfig()), await DockerBackend.connect(DockerConfig())
-    rates: dict[str, list[float]] = {"bare": [], "ours": [], "docker": []}
+    ours = {name: await RuncBackend.connect(_config(name)) for name in RUNTIMES}
+    docker = await DockerBackend.connect(DockerConfig())
+    rates: dict[str, list[float]] = {}
+    many = {"bare": bare.one} | {name: partial(one_chamber, backend) for name, backend in ours.items()}
     try:
         for _ in range(rounds):
-            for name, one in (("bare", bare.one), ("ours", partial(one_chamber, ours))):
-                rates[name].append(max([await _rate(one, count, width) for width in WIDTHS]))
-            rates["docker"].append(await _rate(partial(one_chamber, docker), max(8, count // 4), WIDTHS[-1]))
+            for name, one in many.items():
+                rates.setdefault(name, []).append(max([await _rate(one, count, width) for width in WIDTHS]))
+            by_docker = await _rate(partial(one_chamber, docker), max(8, count // 4), WIDTHS[-1])
+            rates.setdefault("docker", []).append(by_docker)
     finally:
-        await ours.close()
-        await docker.close()
-    bare_rate, our_rate, docker_rate = (statistics.median(values) for values in rates.values())
-    to_bare = statistics.median(b / a for a, b in zip(rates["bare"], rates["ours"], strict=True))
-    to_docker = statistics.median(b / a for a, b in zip(rates["docker"], rates["ours"], strict=True))
-    return [
-        Figure("bare `runc run`, at the best width", bare_rate, "/min"),
-        Figure("fresh chambers without a daemon, files in and out, at the best width", our_rate, "/min"),
-        Figure("fresh chambers of the Docker backend, files in and out", docker_rate, "/min"),
-        Figure("without a daemon / bare `runc`", to_bare, "x", ">= 0.8"),
-        Figure("without a daemon / Docker backend", to_docker, "x", ">= 5"),
+        for backend in (*ours.values(), docker):
+            await backend.close()
+
+    def beside(name: str, other: str) -> float:
+        return statistics.median(ours / theirs for ours, theirs in zip(rates[name], rates[other], strict=True))
+
+    figures = [
+        Figure("bare `runc run`, at the best width", statistics.median(rates["bare"]), "/min"),
+        Figure("fresh chambers of the Docker backend, files in and out", statistics.median(rates["docker"]), "/min"),
     ]
+    for name in RUNTIMES:
+        rate = statistics.median(rates[name])
+        figures += [
+            Figure(f"fresh chambers by {name}, files in and out, at the best width", rate, "/min"),
+            Figure(f"by {name} / bare `runc`", beside(name, "bare"), "x", ">= 0.8"),
+            Figure(f"by {name} / Docker backend", beside(name, "docker"), "x", ">= 5"),
+        ]
+    return figures
 
 
 def _used() -> float:
@@ -135,27 +157,33 @@ def _used() -> float:
 
 async def _processor(samples: int, bare: Bare) -> list[Figure]:
     """What a busy machine cannot distort much: processor time, ours, the runtime's and the chamber's."""
-    backend = await RuncBackend.connect(RuncConfig())
-    ours = theirs = 0.0
+    backends = {name: await RuncBackend.connect(_config(name)) for name in RUNTIMES}
+    used = dict.fromkeys(("bare", *RUNTIMES), 0.0)
     try:
-        await one_chamber(backend)
+        for backend in backends.values():
+            await one_chamber(backend)
         for _ in range(samples):
-            before = _used()
-            async with await backend.open(JOB) as chamber:
-                _require(await chamber.run(BUNDLE))
-                # Its end has been ordered, and is begun when we wait for the next time: its group is still there.
-                inside = backend.estate.cgroups.cpu_seconds(backend.estate.group(chamber.name.rpartition("-")[2]))
-            ours += _used() - before + inside
+            for name, backend in backends.items():
+                before = _used()
+                async with await backend.open(JOB) as chamber:
+                    _require(await chamber.run(BUNDLE))
+                    # Its end has been ordered, and is begun when we wait for the next time: its group is still there.
+                    group = backend.estate.group(chamber.name.rpartition("-")[2])
+                    inside = backend.estate.cgroups.cpu_seconds(group)
+                used[name] += _used() - before + inside
             before = _used()
             await bare.one()
-            theirs += _used() - before
+            used["bare"] += _used() - before
     finally:
-        await backend.close()
-    return [
-        Figure("processor time of bare `runc run`", theirs / samples * 1000, "ms"),
-        Figure("processor time of a chamber without a daemon, orchestrator included", ours / samples * 1000, "ms"),
-        Figure("bare `runc` / chamber without a daemon, processor time", theirs / ours, "x"),
-    ]
+        for backend in backends.values():
+            await backend.close()
+    figures = [Figure("processor time of bare `runc run`", used["bare"] / samples * 1000, "ms")]
+    for name in RUNTIMES:
+        figures += [
+            Figure(f"processor time of a chamber by {name}, orchestrator included", used[name] / samples * 1000, "ms"),
+            Figure(f"bare `runc` / chamber by {name}, processor time", used["bare"] / used[name], "x"),
+        ]
+    return figures
 
 
 async def measure(samples: int = 20, rounds: int = 3, count: int = 60) -> list[Figure]:

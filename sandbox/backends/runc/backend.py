@@ -12,6 +12,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from pydantic_core import to_json
+
 from sandbox.backend import Capabilities
 from sandbox.backends.docker.disks import disks_under
 from sandbox.backends.guard import Guard
@@ -271,10 +273,9 @@ class RuncBackend:
                 # Only in the mutation check: what it writes there must not become the root of another chamber.
                 spec["root"]["path"] = str(copied_tree(Path(spec["root"]["path"]), folder / "root"))
             self._filters.give(spec)
-            (folder / "config.json").write_text(json.dumps(spec), "utf-8")
+            (folder / "config.json").write_bytes(to_json(spec))
             if self._runtime.mounts_groups_open:
-                for part in cgroups.folders(group).values():
-                    part.mkdir(parents=True)
+                cgroups.prepare(group)
             lobby = cgroups.lobby(group)
             within = self._config.deadlines.provision
             pid = self._runtime.start(name, folder, lobby, link.theirs, within)

@@ -114,6 +114,19 @@ class Cgroups:
         """Of version 1, by controller, where a chamber is limited."""
         return {} if self.is_unified else {name: self._holder(name).folder / group for name in WANTED}
 
+    def prepare(self, group: str) -> None:
+        """Those of version 1, ahead of a runtime that is told to mount them."""
+        for folder in self.folders(group).values():
+            folder.mkdir(parents=True, exist_ok=True)
+        if self.place and (holder := self._with("cpuset")) and not holder.unified:
+            # Nobody may join a group without processors, and for an ordinary user's crun hands on none.
+            part = holder.folder
+            for name in Path(group).parts:
+                above, part = part, part / name
+                part.mkdir(exist_ok=True)
+                for file in ("cpuset.cpus", "cpuset.mems"):
+                    (part / file).write_text((above / file).read_text())
+
     def lobby(self, group: str) -> Path:
         """A group without limits, for the runtime itself while it makes a chamber: the file that lets one in."""
         folder = self._holder("pids").folder / lobby_of(group)
@@ -189,7 +202,7 @@ class Cgroups:
         gone = True
         for hierarchy in self._all:
             try:
-                (hierarchy.folder / group).rmdir()
+                os.rmdir(f"{hierarchy.folder}/{group}")  # noqa: PTH106  eleven for a chamber: a path takes as long again
             except FileNotFoundError:
                 pass
             except OSError:
@@ -235,7 +248,8 @@ class Cgroups:
     def _lobbies(self, group: str) -> list[Path]:
         """That of a chamber, or those of all chambers of an owner."""
         folder = self._holder("pids").folder
-        return [folder / lobby_of(group), *(folder / group).glob(lobby_of("*"))]
+        of_chambers = () if "/" in group else (folder / group).glob(lobby_of("*"))
+        return [folder / lobby_of(group), *of_chambers]
 
     def _with(self, controller: str) -> Hierarchy | None:
         return next((it for it in self._all if controller in it.controllers), None)

@@ -34,8 +34,11 @@ def copied_tree(source: Path, target: Path) -> Path:
 
 def mounts_below(folder: Path) -> list[str]:
     """At it or below, in our own namespace, as the kernel writes them."""
-    found = []
-    for line in _MOUNTS.read_text().splitlines():
+    found: list[str] = []
+    mounts = _MOUNTS.read_text()
+    if f" {folder}" not in mounts and "\\" not in mounts:
+        return found
+    for line in mounts.splitlines():
         target = _plain(line.split()[4])
         if target == str(folder) or target.startswith(f"{folder}{os.sep}"):
             found.append(target)
