@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sandbox.backends.runc.cgroups import KILL_S, Cgroups
-from sandbox.backends.runc.trees import remove_tree
+from sandbox.backends.runc.trees import remove_own, remove_tree
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.logger import logger
 from sandbox.tenancy import Mark, Tenancy
@@ -84,7 +84,7 @@ class Estate:
         """A chamber: its processes, its groups, its folder. Harmless when gone. Raises Unavailable if it lives on."""
         self._unended.add(chamber)
         self.cgroups.end(self.group(chamber), within_s)
-        remove_tree(self.folder / chamber)
+        remove_own(self.folder / chamber)
         self._unended.discard(chamber)
 
     def end_again(self) -> None:

@@ -22,6 +22,14 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=False, onerror=_ignore_gone)
 
 
+def remove_own(folder: Path) -> None:
+    """What we and a runtime wrote for one chamber. Nothing is mounted there: a runtime's mounts are in its namespace.
+
+    To ask the kernel for all mounts waits for everybody who is making one.
+    """
+    shutil.rmtree(folder, ignore_errors=False, onerror=_ignore_gone)
+
+
 def copied_tree(source: Path, target: Path) -> Path:
     """Files of their own, with owners, modes and links as they are. Raises Refused where there is no room."""
     command = ["cp", "-a", "--reflink=auto", "--", str(source), str(target)]
