@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(wildcard blastdoor orchestrator sandbox scripts tests benchmarks examples docs/conf.py)
 ENGINE := scripts/with-engine
-# Where the demo runs: docker, or runc and runsc, which need no engine.
+# Where the demo runs: docker, or runc, crun and runsc, which need no engine.
 BACKEND ?= docker
 DEMO_ENGINE := $(if $(filter docker,$(BACKEND)),$(ENGINE))
 # All that tests start chambers from.

@@ -21,7 +21,7 @@ from sandbox.backends.runc.backend import RuncBackend
 
 JOB = Job(command=("python3", "-c", "open('/work/out/x','w').write('y')"), limits=Limits(cpus=2))
 BUNDLE = Bundle({"main.py": b"print('hello')\n" * 100})
-WIDTHS = (2, 4)
+WIDTHS = (2, 4, 8)
 RUNTIMES: tuple[Literal["runc", "crun"], ...] = ("runc", "crun")
 
 
@@ -99,7 +99,7 @@ async def _latency(samples: int, bare: Bare) -> list[Figure]:
             for name in RUNTIMES:
                 note(f"cold {name}", await seen_by_trial(cold[name], warm=False))
                 note(f"warm {name}", await seen_by_trial(warm[name], warm=True))
-            await asyncio.sleep(0.3)  # the next warm chambers are being made: let them finish before the others run
+                await asyncio.sleep(0.3)  # the next warm chamber is being made: let it finish before the others run
     finally:
         for backend in (*cold.values(), *warm.values()):
             await backend.close()
@@ -117,18 +117,20 @@ async def _latency(samples: int, bare: Bare) -> list[Figure]:
 
 
 async def _throughput(rounds: int, count: int, bare: Bare) -> list[Figure]:
-    ours = {name: await RuncBackend.connect(_config(name)) for name in RUNTIMES}
-    docker = await DockerBackend.connect(DockerConfig())
+    backends: dict[str, DockerBackend | RuncBackend] = {
+        "docker": await DockerBackend.connect(DockerConfig()),
+        **{str(name): await RuncBackend.connect(_config(name)) for name in RUNTIMES},
+    }
     rates: dict[str, list[float]] = {}
-    many = {"bare": bare.one} | {name: partial(one_chamber, backend) for name, backend in ours.items()}
+    many: dict[str, Callable[[], Awaitable[None]]] = {"bare": bare.one}
+    many |= {name: partial(one_chamber, backend) for name, backend in backends.items()}
     try:
         for _ in range(rounds):
             for name, one in many.items():
-                rates.setdefault(name, []).append(max([await _rate(one, count, width) for width in WIDTHS]))
-            by_docker = await _rate(partial(one_chamber, docker), max(8, count // 4), WIDTHS[-1])
-            rates.setdefault("docker", []).append(by_docker)
+                few = count // 3 if name == "docker" else count
+                rates.setdefault(name, []).append(max([await _rate(one, few, width) for width in WIDTHS]))
     finally:
-        for backend in (*ours.values(), docker):
+        for backend in backends.values():
             await backend.close()
 
     def beside(name: str, other: str) -> float:

@@ -61,8 +61,9 @@ def build(settings: Settings, names: tuple[str, ...], base: str | None, backend:
     """Build images on the engine: trial and attack, or those that are named, and what they stand on.
 
     Those of today's definition stay as they are. Nothing is pulled from a registry, unless --base names an image
-    there. With --backend runc or runsc, which share their images, no engine is needed: --base is then an image that was
-    loaded. On Debian and Ubuntu and as root, missing programs are installed. Exit code 3 when one cannot be built.
+    there. With --backend runc, crun or runsc, which share their images, no engine is needed: --base is then an image
+    that was loaded. On Debian and Ubuntu and as root, missing programs are installed. Exit code 3 when one cannot be
+    built.
     """
     if unknown := [name for name in names if name not in NAMES]:
         raise click.UsageError(f"there is no image {unknown[0]}; images are {', '.join(NAMES)}")

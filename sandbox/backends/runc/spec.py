@@ -176,9 +176,7 @@ def _namespaces(posture: Posture) -> list[str]:
     return ["mount", "pid", "uts", *(kind for kind, wanted in optional.items() if wanted)]
 
 
-def _mounts(
-    posture: Posture, limits: Limits, runtime: str, uid: int, place: Place
-) -> list[dict[str, object]]:
+def _mounts(posture: Posture, limits: Limits, runtime: str, uid: int, place: Place) -> list[dict[str, object]]:
     plain = ["nosuid", "noexec", "nodev"]
     mounts = [
         *_kernel_mounts(),

@@ -206,7 +206,9 @@ def test_unknown_variable(blastdoor: "Blastdoor", monkeypatch: pytest.MonkeyPatc
     assert "BLASTDOOR_RUNTIM is not a setting" in stderr
 
 
-@pytest.mark.parametrize(("said", "attacked"), [("runc", "runc"), ("crun", "crun"), ("runsc", "runsc"), ("modal", "docker")])
+@pytest.mark.parametrize(
+    ("said", "attacked"), [("runc", "runc"), ("crun", "crun"), ("runsc", "runsc"), ("modal", "docker")]
+)
 def test_attacks_what_the_settings_name(
     said: str, attacked: str, blastdoor: "Blastdoor", monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,10 @@ def test_no_gpu(task: Task) -> None:
         (Flags(backend="skypilot"), "--backend skypilot needs --infra"),
         (Flags(backend="skypilot", infra="Nowhere at all"), "is not SkyPilot's word for a place"),
         (Flags(gpu="A10:many"), "is not kind and count; write it like A100:8"),
-        (Flags(backend="fargate"), "backend fargate is not known; use one of docker, runc, crun, runsc, modal, skypilot"),
+        (
+            Flags(backend="fargate"),
+            "backend fargate is not known; use one of docker, runc, crun, runsc, modal, skypilot",
+        ),
     ],
 )
 def test_meaningless(task: Task, flags: Flags, line: str) -> None:

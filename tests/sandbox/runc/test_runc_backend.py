@@ -188,9 +188,7 @@ async def test_runtime_that_fails(tmp_path: Path, runtime: str) -> None:
 
 
 @on_each
-async def test_runtime_that_lets_a_chamber_swap(
-    tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_runtime_that_lets_a_chamber_swap(tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the kernel holds it to is compared, not what the runtime was told: memory that is swapped is memory."""
     asked = spec._resources
 
