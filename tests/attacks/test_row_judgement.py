@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.channels import capacity
 from sandbox.attacks.attack import QUICK, Finding
+from sandbox.attacks.capture.results import late_finding
 from sandbox.attacks.channels import BITS, READ, message, read_right
 from sandbox.attacks.exhaustion.processes import FORKS, RESPONSIVE_S, forks_finding
 from sandbox.attacks.exhaustion.space import INODES, buffers_finding, hog_finding, inodes_finding, tmpfs_finding
@@ -80,6 +81,16 @@ def test_not_held(judge: Judge, log: str, ending: Ending) -> None:
     """The controls: what ran and was not held by its own limit is an attack that succeeded."""
     finding = judge(seen(log, ending))
     assert (finding.ran, finding.blocked) == (True, False)
+
+
+@pytest.mark.parametrize(("ending", "blocked"), [(Ending.COMPLETED, True), (Ending.FAILED, True), (DIED, False)])
+def test_t33_program_may_fail_over_its_thread(ending: Ending, blocked: bool) -> None:
+    """Python 3.12 does, when it ends beside a thread that goes on: what counts is that nobody writes any more."""
+    dead, alive = ({"1/first": b"%016d" % 7, "3/last": b"%016d" % last} for last in (7, 9000))
+    said = b"rewriter stays\n"
+    assert late_finding(Seen(Outcome(ending=ending, outputs=dead, log_tail=said), True)).blocked is blocked
+    assert not late_finding(Seen(Outcome(ending=ending, outputs=alive, log_tail=said), True)).blocked
+    assert not late_finding(Seen(Outcome(ending=ending, outputs=dead, log_tail=said), False)).blocked
 
 
 def test_t83_message_is_read_by_order() -> None:

@@ -68,7 +68,8 @@ def build(settings: Settings, names: tuple[str, ...], base: str | None, backend:
     if unknown := [name for name in names if name not in NAMES]:
         raise click.UsageError(f"there is no image {unknown[0]}; images are {', '.join(NAMES)}")
     planned = plan(base, names, tag)
-    builder = _on_disk(settings) if (backend or settings.backend) in WITHOUT_DAEMON else _on_engine(settings)
+    where = backend or settings.backend
+    builder = _on_disk(settings, where) if where in WITHOUT_DAEMON else _on_engine(settings)
     builder.build(planned)
     found = builder.present(planned)
     for image in planned:
@@ -131,8 +132,9 @@ def _on_engine(settings: Settings) -> Builder:
     return DockerBuilder(settings.docker_host or default_docker_host(), state_folder())
 
 
-def _on_disk(settings: Settings) -> Builder:
-    return RuncBuilder(RuncConfig(image_host=settings.docker_host or default_docker_host()), state_folder())
+def _on_disk(settings: Settings, runtime: str) -> Builder:
+    config = {"runtime": runtime, "image_host": settings.docker_host or default_docker_host()}
+    return RuncBuilder(RuncConfig.model_validate(config), state_folder())
 
 
 def _found(settings: Settings) -> list[dict[str, Any]]:
@@ -156,7 +158,7 @@ def _found(settings: Settings) -> list[dict[str, Any]]:
 
 def _rows_on_disk(settings: Settings, images: Sequence[Image], *, with_missing: bool) -> list[dict[str, Any]]:
     """One of ours carries its definition also where it was saved by an engine; of others only the name is known."""
-    there, ours = _on_disk(settings).present(images), {image.tag: image for image in images}
+    there, ours = _on_disk(settings, WITHOUT_DAEMON[0]).present(images), {image.tag: image for image in images}
     rows, unpacked = [], _unpacked(settings)
     for name, id_ in sorted(unpacked.loaded().items()):
         labelled = name in ours and bool(there[name].digest)

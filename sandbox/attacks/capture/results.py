@@ -1,7 +1,7 @@
 """Ends without an answer, answers that change late, answers that pretend to be scores, tools that were replaced."""
 
 from sandbox.attacks.attack import Arena, Finding, attack, judged
-from sandbox.attacks.forge import TICK, run_seen, ticks
+from sandbox.attacks.forge import TICK, Seen, run_seen, ticks
 from sandbox.job import Ending
 
 
@@ -50,9 +50,13 @@ time.sleep(0.1)
 @attack("T33", "atexit, a thread and a process rewrite the result after main")
 async def late_rewrite(arena: Arena) -> Finding:
     """Whatever could write is dead before collection begins."""
-    seen = await run_seen(arena, LATE)
+    return late_finding(await run_seen(arena, LATE))
+
+
+def late_finding(seen: Seen) -> Finding:
+    """A Python that breaks over its own thread when it ends fails, and leaves the other rewriter all the same."""
     count, apart = ticks(seen.outcome.outputs)
-    held = seen.outcome.ending is Ending.COMPLETED and apart <= 1 and seen.gone
+    held = seen.outcome.ending in (Ending.COMPLETED, Ending.FAILED) and apart <= 1 and seen.gone
     ran = "rewriter stays" in seen.log and count > 0
     return Finding(ran, held, str(seen.outcome.ending), f"{count} writes, {apart} apart in the outputs")
 

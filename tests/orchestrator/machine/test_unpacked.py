@@ -88,6 +88,20 @@ def test_what_an_engine_is_needed_for_is_told_first(tmp_path: Path) -> None:
     assert not (tmp_path / "cache/blastdoor").exists()
 
 
+@pytest.mark.parametrize(("backend", "builds"), [("runc", "runc"), ("crun", "crun"), ("runsc", "runc")])
+def test_images_are_built_by_the_runtime_that_is_asked_for(
+    backend: str, builds: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has crun alone needs no runc; where candidates are gVisor's, runc builds."""
+
+    def missing(*names: str, log: Path) -> None:
+        raise Unprepared(f"{names} is not here, says {log.name}")
+
+    monkeypatch.setattr("orchestrator.wiring.backends.runc_builder.require", missing)
+    ran = runner().invoke(cli, ["images", "build", "--backend", backend])
+    assert f"('{builds}',) is not here" in str(ran.exception)
+
+
 def test_hostile_numbers_are_one_line(tmp_path: Path) -> None:
     hostile = entry("etc/who")
     hostile.mtime = 2**70
