@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NoReturn, cast
 
+from sandbox.clock import CallTimes
 from sandbox.errors import Refused, Unavailable
 from sandbox.happenings import Happening
 from sandbox.incoming import Incoming
@@ -41,8 +42,12 @@ class FrameChannel:
         meter: Meter | None = None,
         arrival: Callable[[], float] = time.monotonic,
         silence: Silences = lambda _: 0.0,
+        times: CallTimes | None = None,
     ) -> None:
         self._send = send
+        self._times = times
+        if times:
+            times.lost = self._lose
         self._arrival = arrival
         self._meter = meter
         self._silence = silence
@@ -67,7 +72,8 @@ class FrameChannel:
 
         A call that its caller gives up closes the channel: the reply could no longer be told from the next one's.
         """
-        return cast("Reply", await self._called(payload, len(payload), timeout))  # nothing is wanted ahead
+        reply = await self._called(payload, len(payload), timeout, self._times)
+        return cast("Reply", reply)  # nothing is wanted ahead
 
     async def call_ahead(self, payload: bytes, timeout: float, kind: bytes) -> Reply | Incoming:
         """As `call`. A large reply whose first byte is `kind` is given as soon as it begins, and no other call may be
@@ -81,10 +87,12 @@ class FrameChannel:
 
     async def forward(self, payload: Incoming, timeout: float) -> Reply:
         """As `call`, with a payload that is still on its way. What was waited for it is not the chamber's time."""
-        reply = cast("Reply", await self._called(payload, payload.length, timeout))  # as above
+        reply = cast("Reply", await self._called(payload, payload.length, timeout, self._times))  # as above
         return replace(reply, elapsed_s=max(0.0, reply.elapsed_s - payload.waited_s))
 
-    async def _called(self, payload: bytes | Incoming, length: int, timeout: float) -> Reply | Incoming:
+    async def _called(
+        self, payload: bytes | Incoming, length: int, timeout: float, times: CallTimes | None = None
+    ) -> Reply | Incoming:
         if length > self._cap:
             raise Refused(f"a frame of {length} bytes; the cap is {self._cap}, raise frame_bytes")
         async with self._turn:
@@ -93,7 +101,7 @@ class FrameChannel:
             if self._closed:
                 raise ChannelClosed
             try:
-                return await self._ask(payload, length, timeout)
+                return await self._ask(payload, length, timeout, times)
             except TimeoutError:
                 self._fail(WireFault(Fault.FRAME_LATE, f"no reply within {timeout:g} s"))
             except (WireFault, Unavailable) as cause:
@@ -107,7 +115,9 @@ class FrameChannel:
     async def processor_seconds(self) -> float | None:
         return await self._meter() if self._meter and not self._closed else None
 
-    async def _ask(self, payload: bytes | Incoming, length: int, timeout: float) -> Reply | Incoming:
+    async def _ask(
+        self, payload: bytes | Incoming, length: int, timeout: float, times: CallTimes | None
+    ) -> Reply | Incoming:
         nonce = secrets.token_bytes(8)
         self.reader.await_reply(nonce)
         self._waiting = asyncio.get_running_loop().create_future()
@@ -115,18 +125,22 @@ class FrameChannel:
         async with asyncio.timeout(timeout):
             header = encode_header(nonce, length)
             if isinstance(payload, Incoming):
+                _look(times)
                 await self._send(header)
                 while piece := await payload.next():
                     await self._send(piece)
             elif length < SMALL:
-                await self._send(header + payload)
+                if not (times and times.send(header + payload)):
+                    await self._send(header + payload)
             else:
+                _look(times)
                 await self._send(header)
                 await self._send(payload)
             arrived, reply = await self._waiting
         if isinstance(reply, Incoming):
             return reply
-        return Reply(reply, arrived - started, self._silence(started))
+        sent = times.sent if times else None
+        return Reply(reply, arrived - (started if sent is None else sent), self._silence(started))
 
     def end(self, cause: Happening) -> None:
         """The chamber fell silent while nobody waited: the next call, if there is one, fails by this."""
@@ -139,6 +153,10 @@ class FrameChannel:
         self._closed = True
         self.cause = cause
         raise ChannelClosed
+
+    def _lose(self) -> None:
+        if self._waiting and not self._waiting.done():
+            self._waiting.set_exception(Unavailable("the clock of calls ended, and nobody knows what it had sent"))
 
     def _began(self, length: int, first: bytes) -> Taker | None:
         """A taker for the reply that begins, where its caller wants it ahead."""
@@ -153,3 +171,8 @@ class FrameChannel:
     def _arrived(self, payload: bytes) -> None:
         if self._waiting and not self._waiting.done():
             self._waiting.set_result((self._arrival(), payload))
+
+
+def _look(times: CallTimes | None) -> None:
+    if times:
+        times.look()

@@ -355,6 +355,7 @@ class Session:
             self._meter,
             lambda: self._arrived,
             self._silence,
+            getattr(self._link, "times", None),
         )
         try:
             self._dialogue.expect_frames(channel.reader)

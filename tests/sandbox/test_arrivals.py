@@ -99,7 +99,7 @@ async def test_a_loop_that_is_held_up_is_not_in_a_call() -> None:
     def answer() -> None:
         asked = os.read(link.theirs.stdin, 1000)
         os.write(link.theirs.stdout, (5).to_bytes(4, "big") + asked[4:HEADER_BYTES] + b"reply")
-        seen.append(until_seen(link._arrivals, HEADER_BYTES + 5))
+        seen.append(until_seen(link.times._arrivals, HEADER_BYTES + 5))
 
     candidate = threading.Thread(target=answer)
     candidate.start()
@@ -123,7 +123,7 @@ async def test_an_engines_socket() -> None:
     ours.setblocking(False)
     link = DockerLink(ours)
     theirs.sendall(b"\x01\0\0\0\0\0\0\x05reply")
-    seen = until_seen(link._arrivals, 13)
+    seen = until_seen(link.times._arrivals, 13)
     time.sleep(0.01)  # noqa: ASYNC251  the loop is late
     ((_, piece),) = await link.receive()
     assert bytes(piece) == b"reply"

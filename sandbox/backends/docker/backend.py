@@ -23,6 +23,7 @@ from sandbox.backends.docker.realms import Realms
 from sandbox.backends.guard import Guard
 from sandbox.backends.lending import Gpus, refuse_taken
 from sandbox.backends.local import capabilities_of, made_or_ended
+from sandbox.clock import Clock
 from sandbox.environment import DOCKER
 from sandbox.errors import Refused, Unavailable
 from sandbox.gpus import SeenGpu, gpu_differences, seen_gpus
@@ -78,6 +79,7 @@ class DockerBackend:
         self._closed = False
         self.reaped: tuple[str, ...] = ()
         self.unreaped: tuple[str, ...] = ()
+        self._clock = Clock()
         self._guard = Guard(lease.owner, "sandbox.backends.docker.warden", config.host, needs=DOCKER)
         self.boot = resources.files("sandbox").joinpath("boot.sh").read_text("utf-8")
         self._uids = uids()
@@ -183,6 +185,7 @@ class DockerBackend:
         finally:
             await self._guard.dismiss(all_ended=all_ended)
             self._line.close()
+            await self._clock.close()
             self.lease.engine.close()
             self._engine.close()
         for error in ended:
@@ -221,7 +224,7 @@ class DockerBackend:
             await self.compare(config, container)
             if gpu_label(gpus):
                 refuse_taken(container, gpus, await claims(self._engine))
-            link = DockerLink(await self._engine.attach(container))
+            link = DockerLink(await self._engine.attach(container), self._clock)
         except BaseException:
             self._in_doubt = True  # an engine that is slow may make it after all, once we are gone
             await self._discard(name)

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import Iterable
 
-from sandbox.arrivals import Arrivals
+from sandbox.clock import CallTimes, Clock
 from sandbox.errors import Unavailable
 from sandbox.wire.demux import Demultiplexer, Stream
 
@@ -14,9 +14,9 @@ RECEIVE_BYTES = 262_144
 class DockerLink:
     """Live stdin, stdout and stderr. What `receive` returns is valid until the next call of it."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, clock: Clock | None = None) -> None:
         self._connection = connection
-        self._arrivals = Arrivals(connection.fileno())
+        self.times = CallTimes(connection.fileno(), connection.fileno(), clock)
         self.arrived: float | None = None
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray(RECEIVE_BYTES)
@@ -39,11 +39,11 @@ class DockerLink:
             return []
         except OSError as error:
             raise Unavailable(f"the engine's connection broke: {error.strerror}") from error
-        self.arrived = self._arrivals.took(count)
+        self.arrived = self.times.took(count)
         # Piece by piece as it is taken: single bytes, each a piece of its own, would keep everybody waiting.
         return self._demultiplexer.feed(self._view[:count]) if count else []
 
     def close(self) -> None:
         if self._connection.fileno() != -1:
-            self._arrivals.close()
+            self.times.close()
         self._connection.close()

@@ -29,6 +29,7 @@ from sandbox.backends.runc.rootless import CAVEAT, Rights, rights_here, share_qu
 from sandbox.backends.runc.runtime import INSIDE, Filters, Runtime, find_runtime, working_directory
 from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec
 from sandbox.backends.runc.trees import copied_tree
+from sandbox.clock import Clock
 from sandbox.errors import NoSuchGpu, Refused, SandboxError, Unavailable
 from sandbox.gpus import SeenGpu, gpu_differences
 from sandbox.inputs import InputStore
@@ -79,6 +80,7 @@ class RuncBackend:
         self._gpus = Gpus(config.deadlines.provision)
         self._driver: Driver | None = None
         self._filters = Filters()
+        self._clock = Clock()
         self.rights = rights
         self.capabilities = _capabilities(runtime, posture, rights, reads=bool(self._disks))
         self.reaped: tuple[str, ...] = ()
@@ -174,6 +176,7 @@ class RuncBackend:
             self._threads.shutdown(wait=False)
             self._enders.shutdown(wait=False)
             self.images.close()
+            await self._clock.close()
         for error in ended:
             if isinstance(error, BaseException):
                 raise error
@@ -223,7 +226,7 @@ class RuncBackend:
     async def _make_unshielded(self, spec_for: SpecFor, limits: Limits, gpus: tuple[str, ...]) -> LiveChamber:
         uid, chamber_id = next(self._uids), uuid.uuid4().hex[:12]
         name = f"blastdoor-{self.owner}-{chamber_id}"
-        link = RuncLink()
+        link = RuncLink(self._clock)
         try:
             usd_per_second = self._config.rates.per_second(limits)
             spec = spec_for(chamber_id, uid, gpus)

@@ -8,8 +8,8 @@ import asyncio
 import os
 from collections.abc import Iterable
 
-from sandbox.arrivals import Arrivals
 from sandbox.backends.runc.runtime import Streams
+from sandbox.clock import CallTimes, Clock
 from sandbox.errors import Unavailable
 from sandbox.wire.demux import Stream
 
@@ -20,7 +20,7 @@ Piece = tuple[Stream, memoryview]
 class RuncLink:
     """What `receive` returns is valid until the next call of it. `began` is called with the first process's grip."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         stdin, self._stdin = os.pipe()
         self._out, stdout = os.pipe()
@@ -35,7 +35,7 @@ class RuncLink:
         self._watched: set[int] = set()
         self._woken: asyncio.Future[None] | None = None
         self._piece: Piece | None = None
-        self._arrivals = Arrivals(self._out)
+        self.times = CallTimes(self._stdin, self._out, clock)
         self.arrived: float | None = None
         self._closed = False
 
@@ -81,14 +81,14 @@ class RuncLink:
             self._unwatch(descriptor)
             return None
         self._open[descriptor] = stream
-        self.arrived = self._arrivals.took(count) if stream is Stream.STDOUT else None
+        self.arrived = self.times.took(count) if stream is Stream.STDOUT else None
         return stream, self._view[:count]
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        self._arrivals.close()
+        self.times.close()
         grips = [self._grip] if self._grip is not None else []
         for descriptor in (self._stdin, self._out, self._err, *grips):
             self._loop.remove_reader(descriptor)

@@ -1,0 +1,359 @@
+"""Calls are timed by a process that does nothing else: never too little, whatever happens to it or beside it."""
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox.backends.docker.link import DockerLink
+from sandbox.backends.runc.link import RuncLink
+from sandbox.channel import ChannelClosed, FrameChannel
+from sandbox.clock import Clock
+from sandbox.clock.process import CALL_BYTES, LOOKS
+from sandbox.errors import Unavailable
+from sandbox.wire.frames import HEADER_BYTES
+
+HANG_S = 120.0
+ROOM = 1 << 20
+
+
+@pytest.fixture
+async def clock() -> AsyncIterator[Clock]:
+    clock = Clock()
+    yield clock
+    await clock.close()
+
+
+@pytest.fixture
+async def link(clock: Clock) -> AsyncIterator[RuncLink]:
+    link = RuncLink(clock)
+    yield link
+    link.close()
+    for descriptor in (link.theirs.stdin, link.theirs.stdout, link.theirs.stderr):
+        os.close(descriptor)
+
+
+class Line:
+    """A channel over a link, with somebody who reads it."""
+
+    def __init__(self, link: RuncLink) -> None:
+        arrival: Callable[[], float] = lambda: link.arrived or time.monotonic()  # noqa: E731
+        self.channel = FrameChannel(link.send, ROOM, 10_000, arrival=arrival, times=link.times)
+        self._link = link
+        self._pump = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        while pieces := await self._link.receive():
+            for _, piece in pieces:
+                self.channel.reader.feed(piece)
+
+    async def close(self) -> None:
+        self._pump.cancel()
+        await asyncio.wait([self._pump])
+
+
+@pytest.fixture
+async def line(link: RuncLink) -> AsyncIterator[Line]:
+    line = Line(link)
+    yield line
+    await line.close()
+
+
+def taken(link: RuncLink, length: int) -> bytes:
+    """A call of so many bytes, as a candidate reads it."""
+    found = b""
+    while len(found) < HEADER_BYTES + length:
+        found += os.read(link.theirs.stdin, HEADER_BYTES + length - len(found))
+    return found
+
+
+def framed(call: bytes, payload: bytes = b"reply") -> bytes:
+    return len(payload).to_bytes(4, "big") + call[4:HEADER_BYTES] + payload
+
+
+def heard(link: RuncLink | DockerLink, count: int) -> float:
+    """A moment by which the clock has seen so many bytes of a chamber."""
+    end = time.monotonic() + HANG_S
+    while link.times._came[0] < count:
+        assert time.monotonic() < end, "it said nothing"
+        assert link.times._clock
+        link.times._clock.listen()
+    return time.monotonic()
+
+
+def answering(link: RuncLink, length: int, payload: bytes = b"reply") -> tuple[threading.Thread, list[float]]:
+    """A candidate, and when it had read its call and was about to answer."""
+    at: list[float] = []
+
+    def answer() -> None:
+        call = taken(link, length)
+        at.append(time.monotonic())
+        time.sleep(0.02)
+        at.append(time.monotonic())
+        os.write(link.theirs.stdout, framed(call, payload))
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    return thread, at
+
+
+async def test_a_call_is_timed_by_the_clock(clock: Clock, link: RuncLink, line: Line) -> None:
+    """Not less than the candidate took, and nothing of what a loop did that was held up before and after it."""
+    for number in range(1, 4):
+        candidate, at = answering(link, 3)
+        calling = asyncio.create_task(line.channel.call(b"ask", HANG_S))
+        await asyncio.sleep(0)  # the clock has it
+        candidate.join(HANG_S)
+        seen = heard(link, number * (HEADER_BYTES + 5))
+        time.sleep(0.05)  # noqa: ASYNC251  the loop is late
+        reply = await calling
+        assert reply.payload == b"reply"
+        assert link.times.sent is not None
+        assert link.times.sent <= at[0]
+        assert at[1] - at[0] <= reply.elapsed_s <= seen - link.times.sent
+
+
+async def test_a_loop_that_comes_late_to_its_own_call(clock: Clock, link: RuncLink, line: Line) -> None:
+    """The time begins when the call is on its way, however long ago it was asked for."""
+    times = link.times
+    assert times.send(b"x")  # the process is up
+    assert os.read(link.theirs.stdin, 1) == b"x"
+    candidate, _ = answering(link, 3)
+    started = time.monotonic()
+    os.kill(clock.pid or 0, signal.SIGSTOP)
+    calling = asyncio.create_task(line.channel.call(b"ask", HANG_S))
+    await asyncio.sleep(0.05)
+    late = time.monotonic()
+    os.kill(clock.pid or 0, signal.SIGCONT)
+    reply = await calling
+    assert times.sent is not None
+    assert times.sent >= late > started
+    assert reply.elapsed_s <= time.monotonic() - late
+    candidate.join(HANG_S)
+
+
+async def test_a_first_byte_in_advance_gains_nothing(clock: Clock, link: RuncLink) -> None:
+    """A stamp counts for what had come by then; what came later, unseen, is timed when it is read."""
+    assert link.times.send(b"ask")
+    assert os.read(link.theirs.stdin, 3) == b"ask"
+    os.write(link.theirs.stdout, b"r")
+    heard(link, 1)
+    os.kill(clock.pid or 0, signal.SIGSTOP)
+    rest = time.monotonic()
+    os.write(link.theirs.stdout, b"eply")
+    ((_, piece),) = await link.receive()
+    os.kill(clock.pid or 0, signal.SIGCONT)
+    assert bytes(piece) == b"reply"
+    assert link.arrived is not None
+    assert link.arrived >= rest
+
+
+async def test_a_stamp_of_an_earlier_call(clock: Clock, link: RuncLink) -> None:
+    """What came for one call tells nothing of the next."""
+    assert link.times.send(b"one")
+    os.write(link.theirs.stdout, b"early")
+    heard(link, 5)
+    assert link.times.send(b"two")
+    before = time.monotonic()
+    assert link.times.took(5) >= before
+    link.times._heard(1, 1.0, 100, 1.0)
+    assert link.times.took(1) >= before
+    assert link.times.sent != 1.0
+
+
+async def test_one_that_answers_byte_by_byte(link: RuncLink, line: Line) -> None:
+    """It is watched for so long only, is timed no shorter for that, and well again in its next call."""
+    sent: list[float] = []
+    payload = bytes(2 * LOOKS)
+
+    def answer() -> None:
+        reply = framed(taken(link, 3), payload)
+        for at in range(len(reply)):
+            os.write(link.theirs.stdout, reply[at : at + 1])
+            time.sleep(0.0002)
+        sent.append(time.monotonic())
+
+    candidate = threading.Thread(target=answer)
+    candidate.start()
+    reply = await line.channel.call(b"ask", HANG_S)
+    candidate.join(HANG_S)
+    assert link.times.sent is not None
+    assert reply.payload == payload
+    assert reply.elapsed_s >= 2 * LOOKS * 0.0002
+    again, at = answering(link, 3)
+    reply = await line.channel.call(b"ask", HANG_S)
+    again.join(HANG_S)
+    assert reply.elapsed_s >= at[1] - at[0]
+
+
+@pytest.mark.parametrize("length", [CALL_BYTES - HEADER_BYTES, CALL_BYTES - HEADER_BYTES + 1, 200_000])
+async def test_a_call_of_any_size(link: RuncLink, line: Line, length: int) -> None:
+    """The clock sends what a pipe takes whole; what is larger is sent, and its time begun, by the caller."""
+    for size in (3, length, 3):
+        candidate, at = answering(link, size)
+        started = time.monotonic()
+        reply = await line.channel.call(b"x" * size, HANG_S)
+        candidate.join(HANG_S)
+        by_clock = size <= CALL_BYTES - HEADER_BYTES
+        assert (link.times.sent is not None) == by_clock
+        assert at[1] - at[0] <= reply.elapsed_s <= time.monotonic() - started
+
+
+async def test_a_chamber_that_does_not_read(link: RuncLink, line: Line) -> None:
+    """Its call waits in the clock, and then comes whole and once; another chamber's calls go on meanwhile."""
+    room = 0
+    try:
+        while True:
+            room += os.write(link._stdin, bytes(65_536))
+    except BlockingIOError:
+        pass
+    calling = asyncio.create_task(line.channel.call(b"ask", HANG_S))
+    other = RuncLink(link.times._clock)
+    beside = Line(other)
+    candidate, _ = answering(other, 3)
+    assert (await beside.channel.call(b"ask", HANG_S)).payload == b"reply"
+    candidate.join(HANG_S)
+
+    def read_late() -> None:
+        left = room
+        while left:
+            left -= len(os.read(link.theirs.stdin, left))
+        os.write(link.theirs.stdout, framed(taken(link, 3)))
+
+    reader = threading.Thread(target=read_late)
+    reader.start()
+    assert (await calling).payload == b"reply"
+    reader.join(HANG_S)
+    await beside.close()
+    other.close()
+    other.theirs.close()
+
+
+async def test_end_of_stdin(link: RuncLink) -> None:
+    """PID 1 ends everything at the end of its stdin: nobody may hold it open once we have closed it."""
+    assert link.times.send(b"ask")
+    link.close()
+
+    def read_all() -> bytes:
+        with os.fdopen(os.dup(link.theirs.stdin), "rb") as stdin:
+            return stdin.read()
+
+    assert await asyncio.wait_for(asyncio.to_thread(read_all), HANG_S) == b"ask"
+
+
+async def test_a_clock_that_dies(clock: Clock, link: RuncLink, line: Line) -> None:
+    """A call that it was given is nobody's fault; the next ones of that chamber go without it, others by a new one."""
+    calling = asyncio.create_task(line.channel.call(b"ask", HANG_S))
+    await asyncio.sleep(0)
+    first = clock.pid
+    os.kill(first or 0, signal.SIGKILL)
+    with pytest.raises(ChannelClosed):
+        await calling
+    assert isinstance(line.channel.cause, Unavailable)
+    later = Line(link)
+    if select.select([link.theirs.stdin], [], [], 0)[0]:
+        taken(link, 3)  # it was sent before
+    candidate, at = answering(link, 3)
+    reply = await later.channel.call(b"ask", HANG_S)
+    candidate.join(HANG_S)
+    assert link.times.sent is None
+    assert reply.elapsed_s >= at[1] - at[0]
+    await later.close()
+    other = RuncLink(clock)
+    assert other.times.send(b"ask")
+    assert clock.pid not in (None, first)
+    other.close()
+    other.theirs.close()
+
+
+async def test_a_clock_that_dies_between_calls(clock: Clock, link: RuncLink, line: Line) -> None:
+    candidate, _ = answering(link, 3)
+    await line.channel.call(b"ask", HANG_S)
+    candidate.join(HANG_S)
+    os.kill(clock.pid or 0, signal.SIGKILL)
+    async with asyncio.timeout(HANG_S):
+        while clock.pid:  # noqa: ASYNC110  it is told by the loop, and has no event
+            await asyncio.sleep(0.01)
+    candidate, at = answering(link, 3)
+    reply = await line.channel.call(b"ask", HANG_S)
+    candidate.join(HANG_S)
+    assert reply.elapsed_s >= at[1] - at[0]
+
+
+async def test_no_clock_can_be_had(link: RuncLink, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are made all the same, and timed by their caller."""
+    monkeypatch.setattr(sys, "executable", "/nowhere")
+    candidate, at = answering(link, 3)
+    reply = await line.channel.call(b"ask", HANG_S)
+    candidate.join(HANG_S)
+    assert link.times.sent is None
+    assert reply.elapsed_s >= at[1] - at[0]
+
+
+def test_it_ends_with_its_owner() -> None:
+    """Also with one that is killed, and it keeps nothing of a chamber open then."""
+    ours, theirs = os.pipe()
+    owner = """
+import asyncio, os, sys, time
+from sandbox.clock import Clock
+async def main():
+    clock = Clock()
+    assert clock.watch(int(sys.argv[1]), os.pipe()[0], print, print) and clock.send(1, 1, 0, b"ask")
+    print(clock.pid, flush=True)
+    time.sleep(600)
+asyncio.run(main())
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", owner, str(theirs)],
+        pass_fds=[theirs],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    os.close(theirs)
+    assert process.stdout
+    assert int(process.stdout.readline())
+    assert os.read(ours, 100) == b"ask"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert select.select([ours], [], [], HANG_S)[0]
+    assert os.read(ours, 100) == b""
+    os.close(ours)
+
+
+async def test_closed_with_its_backend(clock: Clock, link: RuncLink) -> None:
+    assert link.times.send(b"ask")
+    pid = clock.pid
+    await clock.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid or 0, 0)
+    assert not link.times.send(b"ask")
+
+
+async def test_over_an_engines_socket(clock: Clock) -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    link = DockerLink(ours, clock)
+    assert link.times.send(b"ask")
+    asked = await asyncio.to_thread(theirs.recv, 100)
+    before = time.monotonic()
+    theirs.sendall(b"\x01\0\0\0\0\0\0\x05reply")
+    seen = heard(link, 13)
+    time.sleep(0.01)  # noqa: ASYNC251  the loop is late
+    ((_, piece),) = await link.receive()
+    assert asked == b"ask"
+    assert bytes(piece) == b"reply"
+    assert link.arrived is not None
+    assert before <= link.arrived <= seen
+    link.close()
+    assert await asyncio.to_thread(theirs.recv, 100) == b""
+    theirs.close()
