@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.judge.helpers import GUEST
 from tests.orchestrator.judge.evaluators import Channel, Functions, Judge
+from tests.orchestrator.judge.guests import fresh_guests
 
 
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     """Runs an evaluator on functions and gives the channel, with what was handed over."""
-    before = set(sys.modules)
-    monkeypatch.setattr(sys, "path", [str(GUEST), *sys.path])
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     for name in (
@@ -49,9 +47,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
         judging.judge(evaluator=str(tmp_path / "evaluator.py"), functions=wanted, **said)
         return channel
 
-    yield run
-    for channel in opened:
-        channel.close()
-    for name in set(sys.modules) - before:
-        if name.startswith(("blastdoor_", "evaluation_module", "openevolve", "shinka")):
-            del sys.modules[name]
+    with fresh_guests():
+        yield run
+        for channel in opened:
+            channel.close()

@@ -9,15 +9,13 @@ from types import ModuleType
 
 import pytest
 
-from orchestrator.judge.helpers import GUEST
+from tests.orchestrator.judge.guests import fresh_guests
 
 
 @pytest.fixture
-def guest(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(GUEST))
-    yield importlib.import_module("blastdoor_harbor")
-    for name in ("blastdoor_harbor", "blastdoor_judge"):
-        sys.modules.pop(name, None)
+def guest() -> Iterator[ModuleType]:
+    with fresh_guests():
+        yield importlib.import_module("blastdoor_harbor")
 
 
 @pytest.mark.parametrize("words", [["/tests/test_it.py"], ["/tests"]])

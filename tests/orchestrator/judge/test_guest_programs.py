@@ -1,7 +1,6 @@
 """Programs that an evaluator starts: what goes along to the candidate's chamber, and what may come back."""
 
 import importlib
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,17 +10,14 @@ from typing import Any
 import pytest
 
 from orchestrator.change import Tree
-from orchestrator.judge.helpers import GUEST, HARBOR, JUDGE_HELPERS, imported_by
-
-MODULES = ("blastdoor_carry", "blastdoor_programs")
+from orchestrator.judge.helpers import HARBOR, JUDGE_HELPERS, imported_by
+from tests.orchestrator.judge.guests import fresh_guests
 
 
 @pytest.fixture
-def guest(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(GUEST))
-    yield importlib.import_module("blastdoor_carry")
-    for name in MODULES:
-        sys.modules.pop(name, None)
+def guest() -> Iterator[ModuleType]:
+    with fresh_guests():
+        yield importlib.import_module("blastdoor_carry")
 
 
 @pytest.fixture

@@ -2,22 +2,19 @@
 
 import importlib
 import random
-import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from orchestrator.judge.helpers import GUEST
+from tests.orchestrator.judge.guests import fresh_guests
 
 
 @pytest.fixture
-def guest(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(GUEST))
-    yield importlib.import_module("blastdoor_recorded")
-    for name in [it for it in sys.modules if it.startswith("blastdoor_")]:
-        sys.modules.pop(name)
+def guest() -> Iterator[ModuleType]:
+    with fresh_guests():
+        yield importlib.import_module("blastdoor_recorded")
 
 
 def asked(guest: ModuleType, known: list[Any], batches: int, repeat: int = 1) -> list[list[int]]:

@@ -7,7 +7,6 @@ every run of these tests.
 import importlib
 import random
 import struct
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
@@ -17,8 +16,8 @@ import pytest
 
 from orchestrator.judge.calibration import quieter, spread
 from orchestrator.judge.guest.blastdoor_values import decode, encode
-from orchestrator.judge.helpers import GUEST
 from orchestrator.judge.relay import Met
+from tests.orchestrator.judge.guests import fresh_guests
 
 EMPTY_S = 0.0003
 BASELINE_S = 0.035
@@ -27,13 +26,10 @@ JITTERS = (0.00002, 0.0002, 0.002, 0.02)
 
 
 @pytest.fixture
-def guest(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def guest() -> Iterator[ModuleType]:
     """The module as a judge has it, with its neighbours beside it."""
-    names = ("blastdoor_relay", "blastdoor_frames", "blastdoor_kinds", "blastdoor_values", "blastdoor_judge")
-    monkeypatch.syspath_prepend(str(GUEST))
-    yield importlib.import_module("blastdoor_relay")
-    for name in names:
-        sys.modules.pop(name, None)
+    with fresh_guests():
+        yield importlib.import_module("blastdoor_relay")
 
 
 @dataclass

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.judge.helpers import GUEST
+from tests.orchestrator.judge.guests import fresh_guests
 
 NAMES = (
     *("blastdoor_relay", "blastdoor_candidate", "blastdoor_kinds"),
@@ -28,13 +28,8 @@ NAMES = (
 @pytest.fixture(scope="module")
 def guest() -> Iterator[SimpleNamespace]:
     """The modules as a chamber has them, beside each other."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(GUEST))
-        for name in NAMES:  # others may have left one of them, and errors are told apart by the module that made them
-            sys.modules.pop(name, None)
+    with fresh_guests():
         yield SimpleNamespace(**{name.removeprefix("blastdoor_"): importlib.import_module(name) for name in NAMES})
-        for name in NAMES:
-            sys.modules.pop(name, None)
 
 
 scalars = st.one_of(
