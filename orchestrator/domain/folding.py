@@ -13,9 +13,11 @@ def fold(state: State, event: e.Event, at: str) -> None:
 
 
 def _keep_time(state: State, event: e.Event, at: str) -> None:
-    if not state.opened or state.campaign.last_at == at:
+    if not state.opened:
         return
     now = state.campaign
+    if now.last_at == at:
+        return
     idle = isinstance(event, e.SessionStarted) or not now.session_open or not now.last_at
     passed = 0.0 if idle else _seconds(now.last_at, at)
     state.set_campaign(elapsed_s=now.elapsed_s + max(0.0, passed), last_at=at)

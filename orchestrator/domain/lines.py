@@ -196,7 +196,7 @@ class LateRecords(MutableMapping[str, R], Generic[R, L]):
         return self._found
 
     def __getitem__(self, name: str) -> R:
-        found = self._one(name)
+        found = self._found.get(name) or self._one(name)
         if not isinstance(found, str):
             return found
         made = self._model.model_validate_json(found)

@@ -43,6 +43,7 @@ _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": 
 _TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
 _TYPES |= {"census": Census, "notable": Notable}
 _LINES: dict[str, type[Line]] = {"node": NodeLine, "draft": DraftLine, "trial": TrialLine}
+_FIELDS = {kind: frozenset(model.model_fields) for kind, model in _TYPES.items()}
 # The kinds of which a campaign has few rows, however long it is.
 SHORT_KINDS = tuple(kind for kind in _TYPES if kind not in _LINES)
 
@@ -62,14 +63,23 @@ def no_collection() -> Iterator[None]:
 class State:
     """Records by kind and id. `touched` has the keys that changed since they were last taken."""
 
+    runs: Mapping[str, Run]
+    nodes: Mapping[str, Node]
+    trials: Mapping[str, Trial]
+
     def __init__(self) -> None:
-        self._records: dict[str, MutableMapping[str, Any]] = {kind: {} for kind in _TYPES}
+        self._hold({kind: {} for kind in _TYPES})
         self.touched: set[Key] = set()
         self.children = {}
         self.unfinished: dict[str, None] = {}
         self.branches = {}
         self.asking: set[str] = set()
         self._trials_at_work: set[str] | None = None
+
+    def _hold(self, records: dict[str, MutableMapping[str, Any]]) -> None:
+        """Those that are asked for all the time have names of their own."""
+        self.runs, self.nodes, self.trials = records["run"], records["node"], records["trial"]
+        self._records = records
 
     @classmethod
     def from_rows(cls, rows: Mapping[Key, str], *, at_once: bool = True, rest: Rest | None = None) -> "State":
@@ -83,12 +93,14 @@ class State:
             for (kind, name), body in rows.items():
                 if kind in bodies:
                     bodies[kind][name] = body
+            records: dict[str, MutableMapping[str, Any]] = {}
             for kind, model in _TYPES.items():
                 if kind in _LINES and not at_once:
-                    state._records[kind] = LateRecords(kind, model, _LINES[kind], bodies[kind], rest)
+                    records[kind] = LateRecords(kind, model, _LINES[kind], bodies[kind], rest)
                 else:
                     read = model.model_validate_json
-                    state._records[kind] = {name: read(body) for name, body in bodies[kind].items()}
+                    records[kind] = {name: read(body) for name, body in bodies[kind].items()}
+            state._hold(records)
             state._index_all(state.counted().notable if rest else state.node_lines())
             if rest:
                 del state.children, state.branches  # of all nodes, so they are made when they are asked for
@@ -130,7 +142,7 @@ class State:
         for node in nodes:
             if node.phase is Phase.ENDED and (not node.branch or node.branch in over or not self._is_of_run(node)):
                 self._index_child(node)
-                self._index_asking(node)
+                (self.asking.discard if node.asking is None else self.asking.add)(node.id)
             else:
                 later.append(node)
         # Not by the time at which they were opened: a resume on another host may have been earlier by its clock.
@@ -142,10 +154,12 @@ class State:
     def copy(self) -> "State":
         """One that can be gone on with while this one stays as it is."""
         other = State()
-        other._records = {
-            kind: records.copy() if isinstance(records, LateRecords) else dict(records)
-            for kind, records in self._records.items()
-        }
+        other._hold(
+            {
+                kind: records.copy() if isinstance(records, LateRecords) else dict(records)
+                for kind, records in self._records.items()
+            }
+        )
         other.children, other.unfinished = dict(self.children), dict(self.unfinished)
         other.asking = set(self.asking)
         other.branches = {number: list(nodes) for number, nodes in self.branches.items()}
@@ -180,6 +194,8 @@ class State:
 
     def _count(self, before: Node | None, node: Node) -> None:
         """Before the change is made."""
+        if before and before.phase is not Phase.ENDED and node.phase is not Phase.ENDED:
+            return  # it is named already, and goes on to be
         known = self._census()
         census, notable = known.after(before, node), self._records["notable"]
         if census is not known:
@@ -246,21 +262,11 @@ class State:
         return records.lines() if isinstance(records, LateRecords) else records.values()
 
     @property
-    def runs(self) -> Mapping[str, Run]:
-        return self._records["run"]
-
-    @property
     def run(self) -> Run:
         """The run that is worked on: the last one."""
-        return self.runs[str(self.campaign.run)]
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        return self._records["node"]
-
-    @property
-    def trials(self) -> Mapping[str, Trial]:
-        return self._records["trial"]
+        records = self._records
+        record: Run = records["run"][str(records["campaign"]["campaign"].run)]
+        return record
 
     @property
     def injections(self) -> dict[int, Injection]:
@@ -346,22 +352,17 @@ class State:
             self._trials_at_work.discard(name)
 
     def index(self, node: AnyNode, *, new: bool = False) -> None:
-        self._index_child(node)
-        self._index_asking(node)
-        if node.phase is Phase.ENDED:
-            self.unfinished.pop(node.id, None)
-        else:
+        (self.asking.discard if node.asking is None else self.asking.add)(node.id)
+        if new:
+            self._index_child(node)
+            if node.branch and self._is_of_run(node):
+                self.branches.setdefault(node.branch, []).append(node.id)
+        if node.phase is not Phase.ENDED:
             self.unfinished[node.id] = None
-        if new and node.branch and self._is_of_run(node):
-            self.branches.setdefault(node.branch, []).append(node.id)
+            return
+        self.unfinished.pop(node.id, None)
         if self._ends_branch(node):
             self.branches.pop(node.branch, None)
-
-    def _index_asking(self, node: AnyNode) -> None:
-        if node.asking is not None:
-            self.asking.add(node.id)
-        else:
-            self.asking.discard(node.id)
 
     def _index_child(self, node: AnyNode) -> None:
         parent, _, last = node.id.rpartition(".")
@@ -382,8 +383,8 @@ class State:
         self._change("run", str(number), changes)
 
     def set_node(self, name: str, **changes: FieldOf[Node]) -> None:
-        self._change("node", name, changes)
-        self.index(self.nodes[name])
+        node: Node = self._change("node", name, changes)
+        self.index(node)
 
     def set_draft(self, name: str, **changes: FieldOf[Draft]) -> None:
         """`1.3#2` is the second draft of a node."""
@@ -395,15 +396,16 @@ class State:
     def set_playbook(self, version: int, **changes: FieldOf[PlaybookVersion]) -> None:
         self._change("playbook", str(version), changes)
 
-    def _change(self, kind: str, name: str, changes: Mapping[str, object]) -> None:
-        if not changes.keys() <= _TYPES[kind].model_fields.keys():
-            unknown = changes.keys() - _TYPES[kind].model_fields.keys()
+    def _change(self, kind: str, name: str, changes: Mapping[str, object]) -> Any:
+        if unknown := changes.keys() - _FIELDS[kind]:
             raise TypeError(f"a record of a {kind} has no {', '.join(sorted(unknown))}")
         before = self._records[kind][name]
         census = self._census() if "epoch" in changes else None
-        self._put(kind, name, before.model_copy(update=changes), before)
+        after = before.model_copy(update=changes)
+        self._put(kind, name, after, before)
         if census:  # what was counted in the session before holds in this one
             self._keep_census(census.model_copy(update={"epoch": self.campaign.epoch}))
+        return after
 
     def _put(self, kind: str, name: str, record: BaseModel, before: Any = None) -> None:
         if isinstance(record, Node):

@@ -5,7 +5,7 @@ them it is; Jobs brings it along, since what is beneath this module cannot impor
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import closing
 
 from orchestrator.change import Tree
@@ -103,15 +103,15 @@ class JudgeMode:
         """What of the harvest the judge is given."""
         return chosen_outputs(outputs, task.trial.outputs)
 
-    async def run_trial(self, bench: Workbench, intent: e.TrialIntended, tree: Tree) -> None:
+    def run_trial(self, bench: Workbench, intent: e.TrialIntended, tree: Tree) -> Awaitable[None]:
         """Record the intent, then how it ended. Raises Free when the ending is not the candidate's to pay."""
-        await run_alone(bench, intent, tree)
+        return run_alone(bench, intent, tree)
 
-    async def judge(self, parts: Parts, outputs: Mapping[str, bytes], mode: Mode, node: str) -> Judgement:
+    def judge(self, parts: Parts, outputs: Mapping[str, bytes], mode: Mode, node: str) -> Awaitable[Judgement]:
         """Score what a trial left. Raises NotStarted when there was no chamber for it, BrokeOff when the provider
         failed.
         """
-        return await parts.judge.judge(outputs, mode, node)
+        return parts.judge.judge(outputs, mode, node)
 
     async def score_heldout(self, bench: Workbench, node: str) -> HeldOutScore:
         """Run and judge on the held-out split, and record nothing. Raises Free when a chamber could not be had."""

@@ -117,11 +117,11 @@ class Parts:
     def tier(self) -> Tier:
         return self.task.judge.mode
 
-    @property
+    @cached_property
     def judge_mode(self) -> "JudgeMode":
         return self.jobs.judge_mode
 
-    @property
+    @cached_property
     def certify(self) -> Certify:
         return self.task.certify.certify()
 
@@ -171,7 +171,7 @@ class Workbench(Parts):
     meta: Meta = field(default_factory=Meta)
     stand_down: Callable[[], Awaitable[None]] = _nothing_stands
 
-    @property
+    @cached_property
     def state(self) -> State:
         return self.book.state
 
@@ -202,7 +202,7 @@ class Workbench(Parts):
         """Whether proposers are to look where the time goes."""
         return self.hints == "hot" or (self.hints == "auto" and bool(self.ranking.times))
 
-    @property
+    @cached_property
     def rules(self) -> Rules:
         return Rules(self.ranking, self.certify, self.task.heldout, self.aim, self.asks)
 

@@ -49,9 +49,12 @@ class AttemptOpened(Event):
         role = count_key(self.node, self.role)
         counts = {**now.counts, role: now.counts.get(role, 0) + 1}
         waiting = tuple(number for number in now.waiting if number != self.injection)
-        state.set_campaign(counts=counts, branches=max(now.branches, self.branch), waiting=waiting)
-        if self.order:
-            state.set_campaign(openings=self.order)
+        state.set_campaign(
+            counts=counts,
+            branches=max(now.branches, self.branch),
+            waiting=waiting,
+            openings=self.order or now.openings,
+        )
 
     @property
     def said(self) -> str:

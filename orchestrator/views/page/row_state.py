@@ -149,7 +149,7 @@ class RowState(State):
         for kind, name in rows:
             short[kind][name] = made[kind].get(name) or self._records[kind][name]
         self._bodies = rows
-        self._records = {**short, **self._long}
+        self._hold({**short, **self._long})
 
     def counted(self) -> Counted:
         known, names = self._notable()
