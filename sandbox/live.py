@@ -168,7 +168,12 @@ class LiveChamber:
         """Raises Silent in place of what says nothing of the program, because the provider itself was silent."""
         since = time.monotonic()
         try:
-            told = await self._told(job, bundle, listener, talk)
+            try:
+                told = await self._session.run(job, bundle, listener, talk)
+            except NotDelivered:
+                if await self._hold.cause_of_death(DYING_S) is not Death.MEMORY:
+                    raise
+                told = Told(Ending.OUT_OF_MEMORY, reason="the bundle alone is over the memory limit", told=False)
             if told.unheard:
                 await self._refuse_silence(since, Unavailable(told.reason))
             return await self._with_evidence(told)
@@ -182,14 +187,6 @@ class LiveChamber:
             found = await self._pulse.whose(error, since)
             if found is not error:
                 raise found from error
-
-    async def _told(self, job: Job, bundle: Bundle, listener: Listener | None, talk: Talk | None) -> Told:
-        try:
-            return await self._session.run(job, bundle, listener, talk)
-        except NotDelivered:
-            if await self._hold.cause_of_death(DYING_S) is Death.MEMORY:
-                return Told(Ending.OUT_OF_MEMORY, reason="the bundle alone is over the memory limit", told=False)
-            raise
 
     async def stop(self) -> None:
         self._session.order(Order.STOP)

@@ -46,6 +46,9 @@ class Reading:
         """Whether there is more to do."""
         began, until = time.thread_time(), time.monotonic() + SLICE_S / Reading._at_work
         try:
-            return any(time.monotonic() >= until for _ in steps)
+            for _ in steps:
+                if time.monotonic() >= until:
+                    return True
+            return False
         finally:
             self.spent_s += time.thread_time() - began

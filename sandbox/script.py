@@ -21,6 +21,6 @@ def _script(command: tuple[str, ...], job: Job) -> bytes:
         "BLASTDOOR_OUT": "/work/out",
         **job.env,
     }
-    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    exports = " ".join([f"{name}={shlex.quote(value)}" for name, value in variables.items()])
     folder = shlex.quote(f"/work/src/{job.workdir}")
     return f"cd {folder} && export {exports} && exec {shlex.join(command)}\n".encode()

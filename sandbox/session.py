@@ -157,8 +157,8 @@ class Session:
     def _take(self, pieces: Iterable[tuple[Stream, memoryview]]) -> Iterator[None]:
         """A rule that the chamber broke, or a listener's own failure, is noted; reading goes on without heeding."""
         for stream, piece in pieces:
-            yield
             if self._draining:
+                yield
                 continue
             try:
                 yield from self._heed(stream, piece)

@@ -133,7 +133,8 @@ class Dialogue:
 
 
 def _numbers(rest: str) -> list[int]:
-    numbers = rest.split(" ")
-    if len(numbers) > 3 or not all(n.isascii() and n.isdigit() and len(n) <= 9 for n in numbers):
+    told = rest.split(" ")
+    numbers = [int(it) for it in told[:3] if it.isascii() and it.isdigit() and len(it) <= 9]
+    if len(numbers) < len(told):
         raise WireFault(Fault.OUT_OF_TURN, f"{rest[:40]!r} where an exit code belongs")
-    return [int(number) for number in numbers]
+    return numbers

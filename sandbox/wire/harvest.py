@@ -222,8 +222,10 @@ def safe_name(name: str) -> str:
         return ""
     raw = name.encode("utf-8", "surrogatepass")  # our own folders may hold names that are no text
     parts = raw.split(b"/")
-    bad_part = any(part in (b"", b".", b"..") or part.startswith(b"-") or len(part) > PART_CAP for part in parts)
-    if bad_part or len(raw) > NAME_CAP or printable(raw) != name or "\\" in name or "\t" in name:
+    refused = len(raw) > NAME_CAP or printable(raw) != name or "\\" in name or "\t" in name
+    for part in parts:
+        refused |= part in (b"", b".", b"..") or part.startswith(b"-") or len(part) > PART_CAP
+    if refused:
         raise WireFault(Fault.ENTRY_NAME, ascii(name[:80]))
     return name
 
@@ -243,7 +245,7 @@ def _octal(raw: bytes) -> int:
     digits = raw.strip(b" \0")
     if not digits:
         return 0
-    if any(digit not in b"01234567" for digit in digits):
+    if digits.translate(None, b"01234567"):
         raise WireFault(Fault.ARCHIVE_MALFORMED, "a number that is not octal")
     return int(digits, 8)
 

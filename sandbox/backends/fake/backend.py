@@ -99,9 +99,10 @@ class FakeLink:
 
     async def send(self, data: bytes) -> None:
         self._check()
-        for start in range(0, len(data), LARGE):
-            self._stdin.feed_data(data[start : start + LARGE])
+        self._stdin.feed_data(data[:LARGE])
+        for start in range(LARGE, len(data), LARGE):
             await asyncio.sleep(0)
+            self._stdin.feed_data(data[start : start + LARGE])
 
     async def receive(self) -> list[tuple[Stream, memoryview]]:
         self._check()
@@ -121,8 +122,9 @@ class FakeLink:
         parts: list[bytes] = []
         try:
             for start in range(0, count, LARGE):
+                if start:
+                    await asyncio.sleep(0)
                 parts.append(await self._stdin.readexactly(min(LARGE, count - start)))
-                await asyncio.sleep(0)
         except asyncio.IncompleteReadError as short:
             parts.append(short.partial)
         return b"".join(parts) if len(parts) == 1 else await asyncio.to_thread(b"".join, parts)
