@@ -7,15 +7,15 @@ so that nobody who can keep it busy gets anything out of it.
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 # Far more than a turn takes, less than the deadlines that matter.
 LIMIT_S = 10.0
 _BUSY_PART = 0.5
 
 
-def _since_boot() -> float:
-    """Goes on while the machine sleeps, which the monotonic clock does not; where there is no such clock, it counts."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+# Goes on while the machine sleeps, which the monotonic clock does not; where there is no such clock, it counts.
+_since_boot = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Awake:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain.records import Spent
@@ -22,7 +23,7 @@ class Tariff:
     spare_s: float
     terms: Terms = FREE
 
-    @property
+    @cached_property
     def is_rented(self) -> bool:
         return self.terms != FREE
 
@@ -42,7 +43,9 @@ class Tariff:
         """The most that chambers can cost, one after the other, where the first that breaks off is the last: so that
         there is one control job at most. Each with its limits and whether it builds.
         """
-        worst = sum((self.whole_life(limits, builds=builds) for limits, builds in chambers), Spent())
+        worst = Spent()
+        for limits, builds in chambers:
+            worst += self.whole_life(limits, builds=builds)
         return worst + self.whole_life(CONTROL) if self.is_rented and chambers else worst
 
     def whole_life(self, limits: Limits, *, builds: bool = False) -> Spent:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
@@ -26,8 +27,7 @@ _PER |= {"h": 3600, "hour": 3600, "d": 86400, "day": 86400}
 _DURATIONS = (("d", 86400), ("h", 3600), ("m", 60))
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
+utc_now = partial(datetime.now, UTC)
 
 
 def stamp(moment: datetime) -> str:

@@ -51,11 +51,19 @@ class DoesNotFit(Exception):
 
 @dataclass(frozen=True)
 class Booking:
-    """What closing a hold did. `overrun` is what was spent beyond the hold; it is booked like the rest."""
+    """What closing a hold did."""
 
     spent: Amounts
-    freed: Amounts
-    overrun: Amounts
+    reserved: Amounts
+
+    @property
+    def freed(self) -> Amounts:
+        return self.reserved.over(self.spent)
+
+    @property
+    def overrun(self) -> Amounts:
+        """What was spent beyond the hold; it is booked like the rest."""
+        return self.spent.over(self.reserved)
 
 
 @dataclass(frozen=True)
@@ -178,7 +186,7 @@ class Accounts:
         self._use(spent)
         if lost:
             self._lose(spent, endings=0)
-        return Booking(spent=spent, freed=NOTHING, overrun=spent)
+        return Booking(spent=spent, reserved=NOTHING)
 
     def raise_limits(self, limits: Limits) -> None:
         """Set caps again; None lifts one, and those not named stay. A cap may come down, but not below what is used
@@ -207,11 +215,11 @@ class Accounts:
     def as_rows(self) -> list[Row]:
         """Plain JSON, exact: a row for each account, one for the losses and their cap, one for each open hold."""
         accounts: list[Row] = [
-            {"kind": "account", "account": account.value, "limit": self._limits[account], "used": used}
+            {"kind": "account", "account": str(account), "limit": self._limits[account], "used": used}
             for account, used in self._used.items()
             if account not in _LATER or used or self._limits[account] is not None
         ]
-        losses: Row = {"kind": "losses", "limit": self._limits[Account.STALL_LOSSES], **asdict(self._losses)}
+        losses: Row = {"kind": "losses", "limit": self._limits[Account.STALL_LOSSES], **vars(self._losses)}
         holds: list[Row] = [
             {"kind": "hold", "hold": hold, "amounts": amounts.as_row()} for hold, amounts in self._holds.items()
         ]
@@ -282,7 +290,7 @@ class Accounts:
         del self._holds[hold]
         self._hold(reserved, -1)
         self._use(spent)
-        return Booking(spent=spent, freed=reserved.over(spent), overrun=spent.over(reserved))
+        return Booking(spent=spent, reserved=reserved)
 
     def _hold(self, amounts: Amounts, sign: int) -> None:
         for account, units in amounts.entries:

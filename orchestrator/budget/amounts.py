@@ -55,7 +55,8 @@ class Amounts:
                 check_units(account, units)
         if len(given) < len(self.entries):
             raise ValueError("an account is named twice in one sum")
-        object.__setattr__(self, "entries", tuple([(it, given[it]) for it in _ORDER if given.get(it)]))
+        kept = [*filter(given.get, _ORDER)]
+        object.__setattr__(self, "entries", tuple(zip(kept, map(given.__getitem__, kept), strict=True)))
 
     @classmethod
     def of(
@@ -85,7 +86,7 @@ class Amounts:
 
     def as_row(self) -> dict[str, int]:
         """Plain JSON: {"attempts": 1, "usd": 500000}."""
-        return {account.value: units for account, units in self.entries}
+        return {str(account): units for account, units in self.entries}
 
     def only(self, accounts: Iterable[Account]) -> "Amounts":
         wanted = frozenset(accounts)
@@ -100,6 +101,8 @@ class Amounts:
         return dict(self.entries).get(account, 0)
 
     def __add__(self, other: "Amounts") -> "Amounts":
+        if not self.entries:
+            return other
         sums = dict(self.entries)
         for account, units in other.entries:
             sums[account] = sums.get(account, 0) + units
@@ -161,8 +164,8 @@ def check_units(account: Account, units: object) -> int:
 
 @lru_cache(maxsize=1024, typed=True)
 def _scaled(value: Number, units: int) -> Fraction | Decimal:
-    """Exact. Limits and prices stay the same from attempt to attempt; seconds that passed, which are floats, do not, and
-    a decimal is made of one in a sixth of the time that a fraction takes.
+    """Exact. Limits and prices stay the same from attempt to attempt; seconds that passed, which are floats, do not,
+    and a decimal is made of one in a sixth of the time that a fraction takes.
     """
     exact: Fraction | Decimal
     try:

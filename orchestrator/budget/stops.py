@@ -38,10 +38,13 @@ class Progress:
         target_reached: bool = False,
         since_improvement: int = 0,
         exhausted: bool = False,
+        attempts_used: int | None = None,
     ) -> "Progress":
-        """What the accounts know, and what they do not."""
+        """What the accounts know, and what they do not. A cap on attempts may be one run's: `attempts_used` is then its
+        own count.
+        """
         return cls(
-            attempts_used=accounts.used(Account.ATTEMPTS),
+            attempts_used=accounts.used(Account.ATTEMPTS) if attempts_used is None else attempts_used,
             usd=accounts.used(Account.USD),
             tokens=accounts.used(Account.TOKENS),
             seconds=accounts.used(Account.SECONDS),

@@ -24,6 +24,8 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def _part_fits(pattern: str, part: str) -> bool:
+    if is_exact(pattern):
+        return pattern == part
     return _fits(pattern, part, "*", lambda wanted, character: wanted in ("?", character))
 
 

@@ -1,7 +1,7 @@
 """A whole file tree as a value: what a candidate is made of. It can hold plain files and nothing else."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +28,9 @@ class Tree(Mapping[str, File]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)
+
+    def items(self) -> ItemsView[str, File]:
+        return self._files.items()
 
     def __len__(self) -> int:
         return len(self._files)

@@ -95,7 +95,7 @@ class Census(BaseModel, frozen=True):
             plain = {key: count for key, count in counts.items() if count}
         had_ended = before is not None and before.phase is Phase.ENDED
         if (node.phase is Phase.ENDED) != had_ended or (before and before.ended_place != node.ended_place):
-            last = tuple(name for name in last if name != node.id)
+            last = tuple([name for name in last if name != node.id])
             last = (*last, node.id)[-_LAST:] if node.phase is Phase.ENDED else last
         if (plain, last) == (self.plain, self.last):
             return self

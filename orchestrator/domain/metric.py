@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from orchestrator.domain.fingerprint import DEFAULT_BINDS
 
@@ -52,7 +53,7 @@ class Ranking:
     rule: Rule = Rule.LEXICOGRAPHIC
 
     def merits(self, values: Mapping[str, float]) -> tuple[float, ...]:
-        return tuple(metric.merit(values[metric.name]) for metric in self.metrics)
+        return tuple([metric.merit(values[metric.name]) for metric in self.metrics])
 
     def better(self, new: Mapping[str, float], old: Mapping[str, float]) -> bool:
         """Whether `new` is strictly better. A tie, or two that Pareto does not order, is not better."""
@@ -71,8 +72,11 @@ class Ranking:
         return self._in_order(merits) if self.rule is Rule.LEXICOGRAPHIC else (self._weighed(merits),)
 
     def _in_order(self, merits: Sequence[float]) -> tuple[float, ...]:
-        places = sorted(range(len(merits)), key=lambda at: not self.metrics[at].before)
-        return tuple(merits[at] for at in places)
+        return tuple(map(merits.__getitem__, self._places))
+
+    @cached_property
+    def _places(self) -> list[int]:
+        return sorted(range(len(self.metrics)), key=lambda at: not self.metrics[at].before)
 
     def _weighed(self, merits: Sequence[float]) -> float:
         return sum(metric.weight * merit for metric, merit in zip(self.metrics, merits, strict=True))

@@ -37,11 +37,11 @@ def order_of(node: NodeId) -> tuple[int, ...]:
     return tuple(map(int, node.split(".")))
 
 
-def count_key(node: str, role: str) -> str:
+def count_key(run: int | str, role: str) -> str:
     """Under which attempts of a role are counted, apart for each run."""
-    return f"{run_of(node)}/{role}"
+    return f"{run}/{role}"
 
 
-def dropped_key(node: str, role: str) -> str:
+def dropped_key(run: int | str, role: str) -> str:
     """Under which those of them are counted that were cancelled, and cost nothing."""
-    return f"{count_key(node, role)}/dropped"
+    return f"{count_key(run, role)}/dropped"

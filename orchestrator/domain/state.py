@@ -61,8 +61,11 @@ def no_collection() -> Iterator[None]:
 
 
 class State:
-    """Records by kind and id. `touched` has the keys that changed since they were last taken."""
+    """Records by kind and id. `touched` has the keys that changed since they were last taken. There is no `campaign`
+    before it was opened.
+    """
 
+    campaign: Campaign
     runs: Mapping[str, Run]
     nodes: Mapping[str, Node]
     trials: Mapping[str, Trial]
@@ -79,6 +82,9 @@ class State:
     def _hold(self, records: dict[str, MutableMapping[str, Any]]) -> None:
         """Those that are asked for all the time have names of their own."""
         self.runs, self.nodes, self.trials = records["run"], records["node"], records["trial"]
+        self.opened = bool(records["campaign"])
+        if self.opened:
+            self.campaign = records["campaign"]["campaign"]
         self._records = records
 
     @classmethod
@@ -214,15 +220,6 @@ class State:
         record: BaseModel | None = self._records[key[0]].get(key[1])
         return record.model_dump_json(exclude_defaults=True) if record else None
 
-    @property
-    def campaign(self) -> Campaign:
-        record: Campaign = self._records["campaign"]["campaign"]
-        return record
-
-    @property
-    def opened(self) -> bool:
-        return bool(self._records["campaign"])
-
     def lines_of_now(self) -> Iterator[BaseModel | Line]:
         """All records as they are now, of some no more than a line; another thread may go through them."""
         return chain.from_iterable(
@@ -264,9 +261,7 @@ class State:
     @property
     def run(self) -> Run:
         """The run that is worked on: the last one."""
-        records = self._records
-        record: Run = records["run"][str(records["campaign"]["campaign"].run)]
-        return record
+        return self.runs[str(self.campaign.run)]
 
     @property
     def injections(self) -> dict[int, Injection]:
@@ -312,11 +307,12 @@ class State:
 
     def count(self, role: Role) -> int:
         """How many nodes of a role the present run has."""
-        return self.campaign.counts.get(count_key(str(self.campaign.run), role), 0)
+        return self.campaign.counts.get(count_key(self.campaign.run, role), 0)
 
     def count_all(self, role: Role) -> int:
         """How many nodes of a role all runs have."""
-        return sum(self.campaign.counts.get(count_key(run, role), 0) for run in self.runs)
+        counts = self.campaign.counts
+        return sum([counts.get(count_key(run, role), 0) for run in self.runs])
 
     @property
     def attempts(self) -> int:
@@ -325,7 +321,7 @@ class State:
 
     def count_paid(self, role: Role) -> int:
         """The same without those that were cancelled."""
-        return self.count(role) - self.campaign.counts.get(dropped_key(str(self.campaign.run), role), 0)
+        return self.count(role) - self.campaign.counts.get(dropped_key(self.campaign.run, role), 0)
 
     def refunds_of(self, node: str) -> int:
         """The free endings of a node and of all that it descends from."""
@@ -410,6 +406,8 @@ class State:
     def _put(self, kind: str, name: str, record: BaseModel, before: Any = None) -> None:
         if isinstance(record, Node):
             self._count(before, record)
+        elif isinstance(record, Campaign):
+            self.campaign, self.opened = record, True
         self._records[kind][name] = record
         self.touched.add((kind, name))
         if self._trials_at_work is not None and isinstance(record, Trial):

@@ -38,19 +38,20 @@ def is_in(value: object, values: Iterable[object]) -> bool:
 def in_order(space: Mapping[str, Parameter]) -> list[str]:
     """The names, each behind all that it depends on; as they stand where nothing depends on anything."""
     placed: dict[str, None] = {}
-    waiting = list(space)
+    waiting = dict(space)
     while waiting:
-        ready = [name for name in waiting if all(other in placed for other in space[name].when)]
+        ready = [name for name, it in waiting.items() if it.when.keys() <= placed.keys()]
         if not ready:
-            raise ValueError(f"the conditions of {', '.join(waiting[:_SHOWN])} go in a circle")
-        placed |= dict.fromkeys(ready)
-        waiting = [name for name in waiting if name not in placed]
+            raise ValueError(f"the conditions of {', '.join(list(waiting)[:_SHOWN])} go in a circle")
+        for name in ready:
+            placed[name] = None
+            del waiting[name]
     return list(placed)
 
 
 def is_there(parameter: Parameter, point: Mapping[str, object]) -> bool:
     """Whether it is, where the point holds all that is there of what it depends on."""
-    return all(name in point and is_in(point[name], values) for name, values in parameter.when.items())
+    return not parameter.when or all(name in point and is_in(point[name], it) for name, it in parameter.when.items())
 
 
 def active_part(space: Mapping[str, Parameter], values: Mapping[str, object]) -> dict[str, Value]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.events.base import Event, because
-from orchestrator.domain.node import count_key, dropped_key, path_to
+from orchestrator.domain.node import count_key, dropped_key, path_to, run_of
 from orchestrator.domain.proposal import Drawn
 from orchestrator.domain.records import Node, Phase, Role, Spent
 from orchestrator.domain.state import State
@@ -46,7 +46,7 @@ class AttemptOpened(Event):
         state.new("node", self.node, node)
         state.index(node, new=True)
         now = state.campaign
-        role = count_key(self.node, self.role)
+        role = count_key(run_of(self.node), self.role)
         counts = {**now.counts, role: now.counts.get(role, 0) + 1}
         waiting = tuple(number for number in now.waiting if number != self.injection)
         state.set_campaign(
@@ -120,7 +120,7 @@ class AttemptEnded(Event):
             kept_none = 0 if self.kept else state.campaign.since_improvement + 1
             state.set_campaign(since_improvement=kept_none, free=0, free_usd=0)
         if self.ending is Ending.CANCELLED:
-            counts, dropped = state.campaign.counts, dropped_key(self.node, node.role)
+            counts, dropped = state.campaign.counts, dropped_key(run_of(self.node), node.role)
             state.set_campaign(counts={**counts, dropped: counts.get(dropped, 0) + 1})
 
     @property
