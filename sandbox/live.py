@@ -241,14 +241,14 @@ class LiveChamber:
         return told
 
     def _outcome(self, told: Told) -> Outcome:
-        seconds, bill = self._session.seconds, self.bill
+        seconds, log, bill = self._session.seconds, self._session.log, self.bill
         usage = Usage(
             build_s=seconds.get("built", 0.0),
             run_s=seconds.get("done", 0.0),
             collect_s=seconds.get("collect", 0.0),
             held_s=bill.seconds,
-            log_bytes=self._session.log.count,
-            bad_reports=self._session.log.bad_reports,
+            log_bytes=log.count,
+            bad_reports=log.bad_reports,
             output_bytes=sum(map(len, told.outputs.values())),
             usd=bill.usd,
         )
@@ -257,7 +257,7 @@ class LiveChamber:
             exit_code=told.exit_code,
             reason=told.reason,
             outputs=told.outputs,
-            log_tail=self._session.log.tail,
+            log_tail=log.tail,
             facts=self.facts,
             usage=usage,
             told=told.told,

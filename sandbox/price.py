@@ -2,16 +2,15 @@
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import BaseModel, Field
 
 from sandbox.errors import Refused
 from sandbox.job import Limits
 
-
-def billed_clock() -> float:
-    """Seconds that go on while this machine sleeps, as a provider's do. Not to be mixed with `time.monotonic`."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+# Seconds that go on while this machine sleeps, as a provider's do. Not to be mixed with `time.monotonic`.
+billed_clock = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 
 # Other names of kinds, as providers take them too: any case, and short for the one that is meant by it.

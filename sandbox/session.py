@@ -123,14 +123,16 @@ class Session:
     async def drained(self, timeout: float) -> bool:
         """Wait for the end of the streams, reading and discarding; False when they do not end in time."""
         self._draining = True
-        await asyncio.wait([self._pump], timeout=timeout)
+        if not self._pump.done():
+            await asyncio.wait([self._pump], timeout=timeout)
         return self._pump.done()
 
     async def close(self) -> None:
-        ending = [self._pump, *self._sending]
+        ending = [task for task in (self._pump, *self._sending) if not task.done()]
         for task in ending:
             task.cancel()
-        await asyncio.wait(ending)
+        if ending:
+            await asyncio.wait(ending)
 
     def _last_words(self) -> str:
         return printable(self._log.tail.strip().partition(b"\n")[0])[:200]
@@ -161,25 +163,25 @@ class Session:
                 yield
                 continue
             try:
-                yield from self._heed(stream, piece)
+                for start in range(0, len(piece), STEP_BYTES):
+                    part = piece[start : start + STEP_BYTES]
+                    if stream is Stream.STDERR:
+                        yield from self._log.steps(part)
+                    else:
+                        for said in self._dialogue.feed(part):
+                            self._note(said, self._arrived)
+                    yield
+                    if self._draining:
+                        break
+                    if self._reading.spent_s > self._most_s:
+                        raise self._too_slow(stream)
             except Exception as error:  # noqa: BLE001  handed on whole, to the one that runs the chamber
                 self._draining = True
                 self._note(error)
 
-    def _heed(self, stream: Stream, piece: memoryview) -> Iterator[None]:
-        for start in range(0, len(piece), STEP_BYTES):
-            part = piece[start : start + STEP_BYTES]
-            if stream is Stream.STDERR:
-                yield from self._log.steps(part)
-            else:
-                for said in self._dialogue.feed(part):
-                    self._note(said, self._arrived)
-            yield
-            if self._draining:
-                return
-            if self._reading.spent_s > self._most_s:
-                fault = Fault.LOG_OVERFLOW if stream is Stream.STDERR else Fault.TOO_MANY_BYTES
-                raise WireFault(fault, f"reading it took more than {self._most_s:.0f} s of processor time")
+    def _too_slow(self, stream: Stream) -> WireFault:
+        fault = Fault.LOG_OVERFLOW if stream is Stream.STDERR else Fault.TOO_MANY_BYTES
+        return WireFault(fault, f"reading it took more than {self._most_s:.0f} s of processor time")
 
     def _heed_end(self) -> None:
         if self._draining:

@@ -5,7 +5,7 @@ Words after `unpacked` may be forged by the candidate, so they only ever move th
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import IntEnum, auto
 
 from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.frames import FrameReader
@@ -16,7 +16,7 @@ LINE_CAP = 1024
 FACTS_CAP = 256
 
 
-class Phase(Enum):
+class Phase(IntEnum):
     HELLO = auto()
     READY = auto()
     UNPACKED = auto()
@@ -107,7 +107,7 @@ class Dialogue:
             self.phase = Phase.RAW
             return None
         phase = _WORDS.get(word)
-        if phase is None or phase.value <= self.phase.value or (self.phase is Phase.READY) != (word == "unpacked"):
+        if phase is None or phase <= self.phase or (self.phase is Phase.READY) != (word == "unpacked"):
             raise WireFault(Fault.OUT_OF_TURN, f"{line[:40]!r} after {self.phase.name.lower()}")
         self.phase = phase
         code, full, forks = [*_numbers(rest), 0, 0][:3]

@@ -100,7 +100,7 @@ class Harvest:
 
     def _feed_padding(self, view: memoryview) -> None:
         self._padding += len(view)
-        if self._padding > PADDING_CAP or any(view):
+        if self._padding > PADDING_CAP or bytes(view).strip(b"\0"):
             raise WireFault(Fault.ARCHIVE_TRAILING, "more than padding follows the end of the archive")
 
     def _open_entry(self, block: bytes) -> None:
@@ -222,7 +222,8 @@ def safe_name(name: str) -> str:
         return ""
     raw = name.encode("utf-8", "surrogatepass")  # our own folders may hold names that are no text
     parts = raw.split(b"/")
-    refused = len(raw) > NAME_CAP or printable(raw) != name or "\\" in name or "\t" in name
+    plain = name.isascii() and name.isprintable()
+    refused = len(raw) > NAME_CAP or "\\" in name or not (plain or (printable(raw) == name and "\t" not in name))
     for part in parts:
         refused |= part in (b"", b".", b"..") or part.startswith(b"-") or len(part) > PART_CAP
     if refused:

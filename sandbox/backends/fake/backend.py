@@ -94,29 +94,26 @@ class FakeLink:
     def __init__(self) -> None:
         self._stdin = asyncio.StreamReader(limit=2**31)
         self._output: asyncio.Queue[tuple[Stream, bytes] | None] = asyncio.Queue(maxsize=1024)
-        self._broken = False
+        self._broken: Unavailable | None = None
         self.processor_s: float | None = None
 
     async def send(self, data: bytes) -> None:
-        self._check()
+        if self._broken:
+            raise self._broken
         self._stdin.feed_data(data[:LARGE])
         for start in range(LARGE, len(data), LARGE):
             await asyncio.sleep(0)
             self._stdin.feed_data(data[start : start + LARGE])
 
     async def receive(self) -> list[tuple[Stream, memoryview]]:
-        self._check()
-        piece = await self._output.get()
-        self._check()
+        piece = None if self._broken else await self._output.get()
+        if self._broken:
+            raise self._broken
         return [(piece[0], memoryview(piece[1]))] if piece else []
 
     def break_off(self) -> None:
-        self._broken = True
+        self._broken = Unavailable("the fake provider's connection broke")
         self.end()  # wakes the one that waits for more
-
-    def _check(self) -> None:
-        if self._broken:
-            raise Unavailable("the fake provider's connection broke")
 
     async def read(self, count: int) -> bytes:
         parts: list[bytes] = []
@@ -184,8 +181,8 @@ class FakeHold:
         await self.die()
 
     async def die(self) -> None:
-        self._life.cancel()
-        await asyncio.wait({self._life})
+        if self._life.cancel():
+            await asyncio.wait({self._life})
         self._world.chambers.pop(self.name, None)
 
     def release(self) -> None:
@@ -249,7 +246,6 @@ class FakeHold:
             if order == "stop" and guest:
                 guest.stopped.set()
             elif order == "harvest":
-                self._word("archive")
                 large = len(out) > MANY or sum(map(len, out.values())) > LARGE
                 self.link.say(Stream.STDOUT, await asyncio.to_thread(_archive, out) if large else _archive(out))
                 return
@@ -328,11 +324,11 @@ def _unpacked(packed: bytes) -> dict[str, bytes]:
 
 
 def _archive(out: Mapping[str, bytes]) -> bytes:
-    """What tar would make of the outputs."""
+    """What is said of the outputs: the word, and what tar would make of them."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name, data in out.items():
             header = tarfile.TarInfo(f"./{name}")
             header.size = len(data)
             archive.addfile(header, io.BytesIO(data))
-    return stream.getvalue()
+    return b"archive\n" + stream.getvalue()
