@@ -157,7 +157,8 @@ class Door:
         `talk` is for a job in relay mode: it must raise nothing of these itself.
         """
         await self.durable()
-        return await self.run_on_record(job, bundle, listener, overseer, talk)
+        async with self._own_turn(job):
+            return await self._run(job, bundle, listener, overseer, talk)
 
     async def run_on_record(
         self,
@@ -170,9 +171,7 @@ class Door:
         """The same for a chamber whose intent is on disk: inside of another's life nobody waits for the ledger, since
         that one's clock runs meanwhile.
         """
-        if job.mode is Mode.RELAY:
-            return await self._run(job, bundle, listener, overseer, talk)
-        async with self.turn(job):
+        async with self._own_turn(job):
             return await self._run(job, bundle, listener, overseer, talk)
 
     @property
@@ -183,6 +182,10 @@ class Door:
     def turn(self, job: Job) -> AbstractAsyncContextManager[None]:
         """On rented machines nobody is beside anybody."""
         return nullcontext() if self.tariff.is_rented else self.turns.take(job.realm)
+
+    def _own_turn(self, job: Job) -> AbstractAsyncContextManager[None]:
+        """A meeting's was taken by those who meet."""
+        return nullcontext() if job.mode is Mode.RELAY else self.turn(job)
 
     async def _run(
         self, job: Job, bundle: Bundle, listener: Listener | None, overseer: Overseer | None, talk: Talk | None
@@ -195,7 +198,7 @@ class Door:
             raise
         outcome: Outcome | None = None
         try:
-            async with chamber, _overseen(chamber, overseer):
+            async with chamber, _overseen(chamber, overseer) if overseer else nullcontext():
                 outcome = await chamber.run(bundle, listener=listener, talk=talk)
         except Refused as error:
             raise TooLarge(str(error), self._spent(job, chamber)) from error
@@ -391,11 +394,8 @@ async def _given_up(opening: "asyncio.Future[Chamber]") -> Chamber | SandboxErro
 
 
 @asynccontextmanager
-async def _overseen(chamber: Chamber, overseer: Overseer | None) -> AsyncIterator[None]:
+async def _overseen(chamber: Chamber, overseer: Overseer) -> AsyncIterator[None]:
     """Where the order to stop does not get through, the job's own limit ends it."""
-    if overseer is None:
-        yield
-        return
 
     async def oversee() -> None:
         await overseer.enough()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from orchestrator.change import File, Tree
@@ -70,6 +71,12 @@ class DataJudge:
     jobs: Mapping[Mode, Job]
     files: Tree
 
+    @cached_property
+    def _own(self) -> Bundle:
+        """What is the same in each of its chambers."""
+        executable = frozenset(path for path, file in self.files.items() if file.executable)
+        return Bundle({path: file.data for path, file in self.files.items()}, executable)
+
     async def judge(self, outputs: Mapping[str, bytes], mode: Mode, node: str) -> Judgement:
         """Score some outputs. Raises NotStarted when there was no chamber for it, BrokeOff when the provider failed.
 
@@ -77,11 +84,9 @@ class DataJudge:
         """
         job = self.jobs[mode]
         job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node)}})
-        files = {path: file.data for path, file in self.files.items()}
-        files |= {f"outputs/{name}": data for name, data in outputs.items()}
-        executable = frozenset(path for path, file in self.files.items() if file.executable)
+        files = {**self._own.files, **{f"outputs/{name}": data for name, data in outputs.items()}}
         try:
-            ran = await self.door.run(job, Bundle(files, executable))
+            ran = await self.door.run(job, Bundle(files, self._own.executable))
         except TooLarge as error:
             return Judgement(error.spent, fault="outputs too large", detail=str(error))
         except BrokeOff as error:

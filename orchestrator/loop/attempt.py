@@ -1,7 +1,8 @@
 """An attempt: the machine that takes the next step until there is an ending, and books it."""
 
 import asyncio
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from orchestrator.budget import Amounts
@@ -60,48 +61,54 @@ class Attempt:
 
         Where the proposer has nothing more to offer, it says so, and this is its reason.
         """
+        over: str | None = None
         try:
-            while (over := await self._to_an_ending()) is None:
-                pass
-            return over or None
+            while over is None:
+                missed = self._bench.door.awake.missed
+                try:
+                    if isinstance(step := self._next(), End):
+                        self._end(step)
+                        over = ""
+                    else:
+                        await self._work_of(step)
+                except Exception as error:  # noqa: BLE001  what is none of an attempt's endings is raised again
+                    over = await self._ended_by(error, missed)
         except asyncio.CancelledError:
             interrupt(self._bench, self._name, killed=True)
             raise
+        return over or None
 
-    async def _to_an_ending(self) -> str | None:
+    async def _ended_by(self, error: Exception, missed: float) -> str | None:
         """Nothing where it goes on with what was saved of a stall; else why the proposer has nothing more, or empty."""
-        missed = self._bench.door.awake.missed
-        try:
-            while not isinstance(step := self._next(), End):
-                missed = self._bench.door.awake.missed
-                await self._take(step)
-            self._end(step)
-        except Free as free:
-            return await self._freed(free, missed)
-        except Refusal as refusal:
-            # Read once more, or compared, it came to more than a change may cost.
-            self._end(End(Ending.INVALID, False, f"the change is refused: {refusal}"))
-        except Unanswered as error:
-            if late := self._bench.door.awake.missed - missed:
-                self._interrupted(_stood_still(late))
-            else:
-                self._end(End(Ending.INVALID, False, str(error), drawn=error.drawn))
-        except Unusable as error:
-            self._cancel(str(error))
-            raise
-        except PluginFailed as error:
-            interrupt(self._bench, self._name, why=str(error))
-            raise
-        except Exhausted as error:
-            self._cancel(str(error))
-            return str(error)
-        except NothingNew as error:
-            self._cancel(str(error))
-        except Held as held:
-            hold(self._bench, self._node, str(held))
-        except CanNotCompare as error:
-            stage = stage_of(self._bench.state, self._node, self._bench.certify)
-            self._end(End(Ending.SCORED, False, str(error), stage, undecided=True))
+        match error:
+            case Free():
+                return await self._freed(error, missed)
+            case Refusal():
+                # Read once more, or compared, it came to more than a change may cost.
+                self._end(End(Ending.INVALID, False, f"the change is refused: {error}"))
+            case Unanswered():
+                if late := self._bench.door.awake.missed - missed:
+                    self._interrupted(_stood_still(late))
+                else:
+                    self._end(End(Ending.INVALID, False, str(error), drawn=error.drawn))
+            case Unusable():
+                self._cancel(str(error))
+                raise error
+            case PluginFailed():
+                interrupt(self._bench, self._name, why=str(error))
+                raise error
+            case Exhausted():
+                self._cancel(str(error))
+                return str(error)
+            case NothingNew():
+                self._cancel(str(error))
+            case Held():
+                hold(self._bench, self._node, str(error))
+            case CanNotCompare():
+                stage = stage_of(self._bench.state, self._node, self._bench.certify)
+                self._end(End(Ending.SCORED, False, str(error), stage, undecided=True))
+            case _:
+                raise error
         return ""
 
     def _next(self) -> steps.Step:
@@ -110,39 +117,45 @@ class Attempt:
         reviews = to_review(bench)
         return steps.next_step(bench.state, self._name, bench.rules, tunes=tunes, reviews=reviews)
 
-    async def _take(self, step: steps.Step) -> None:
+    def _work_of(self, step: steps.Step) -> Awaitable[object]:
+        """To be awaited at once. Raises Held."""
         bench, node = self._bench, self._node
         match step:
             case steps.Propose():
-                await self._proposing.propose()
+                return self._proposing.propose()
             case steps.Review(drafts):
-                await review(bench, node, drafts)
+                return review(bench, node, drafts)
             case steps.Hold(why):
                 raise Held(why)
             case steps.Tune(draft):
-                await self._tuning.run(draft)
+                return self._tuning.run(draft)
             case steps.Promote(draft, why):
-                await self._promote(draft, why)
+                return self._promote(draft, why)
             case steps.Minimise():
-                if found := await self._minimising.run():
-                    await self._promote(found.draft, found.why, found.tree)
+                return self._minimise()
             case steps.Submit():
-                await run_trial(bench, node.id, Purpose.SUBMIT, node.promoted or 0, await bench.tree(node.id))
+                return run_trial(bench, node.id, Purpose.SUBMIT, node.promoted or 0)
             case steps.Judge(trial):
-                await judge_trial(bench, trial)
+                return judge_trial(bench, trial)
             case OpenCohort(cohort, trial):
-                await open_cohort(bench, cohort, trial)
+                return open_cohort(bench, cohort, trial)
             case MeasureParent(cohort):
-                await measure_in(bench, node.parent or "", cohort)
+                return measure_in(bench, node.parent or "", cohort)
             case Replay() | JudgeReplay() | OpenTest() | RunBlock() | MeasureChampion():
-                await certify(bench, node.id, step)
+                return certify(bench, node.id, step)
             case CheckGuard(name):
                 guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == name)
-                await check_guard(bench, node.id, guard)
+                return check_guard(bench, node.id, guard)
             case AskHeldOut():
-                await ask_heldout(bench, node.id)
+                return ask_heldout(bench, node.id)
             case AskPerson():
-                await ask_person(bench, node.id)
+                return ask_person(bench, node.id)
+            case End():
+                raise AssertionError("an ending is no work")
+
+    async def _minimise(self) -> None:
+        if found := await self._minimising.run():
+            await self._promote(found.draft, found.why, found.tree)
 
     async def _promote(self, draft: int, why: str, tree: Tree | None = None) -> None:
         """The draft becomes the candidate: a commit on the node's own branch, and its diff beside it.
@@ -176,7 +189,7 @@ class Attempt:
         used = node.role is not Role.MINIMISED or node.submitted
         spent = (slot(bench, node.role) if used else Amounts()) + unbooked(node)
         events: list[e.Event] = [
-            e.AttemptEnded(node=node.id, cost=node.spent, **asdict(step)),
+            e.AttemptEnded(node=node.id, cost=node.spent, **vars(step)),
             e.Settled(hold=hold_of(node), node=node.id, spent=spent.as_row()),
         ]
         run = bench.state.run

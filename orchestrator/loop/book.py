@@ -7,9 +7,9 @@ nothing that its ledger does not account for.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
@@ -63,7 +63,6 @@ class Book:
         """Whether something could not be written; then memory is ahead of the disk for good: the session must end."""
         return self._failure is not None
 
-    @property
     def late_s(self) -> float:
         """For so long nothing could be begun, since the ledger took its time."""
         return self._writer.late_s
@@ -136,23 +135,25 @@ class Book:
         await self._change.wait()
 
     def _fold(self, events: Sequence[e.Event]) -> list[_Folded]:
-        with self._or_broken():
+        if self._failure:
+            raise self._failure
+        try:
             at = stamp(self._clock())
             folded = []
-            for event in map(self._numbered, events):
+            for event in events:
+                if isinstance(event, e.AttemptOpened):
+                    event = event.model_copy(update={"order": self.state.campaign.openings + 1})
+                elif isinstance(event, e.AttemptEnded):
+                    event = event.model_copy(update={"order": self.state.campaign.endings + 1})
                 self._booked |= book(self.accounts, event)
                 fold(self.state, event, at)
                 folded.append(_Folded(event, at, canonical(event.model_dump(mode="json"))))
-            self._waiting += folded
-            self._folded += len(folded)
-            return folded
-
-    def _numbered(self, event: e.Event) -> e.Event:
-        if isinstance(event, e.AttemptOpened):
-            return event.model_copy(update={"order": self.state.campaign.openings + 1})
-        if isinstance(event, e.AttemptEnded):
-            return event.model_copy(update={"order": self.state.campaign.endings + 1})
-        return event
+        except BaseException as failure:
+            self._break(failure)
+            raise
+        self._waiting += folded
+        self._folded += len(folded)
+        return folded
 
     def _have_written(self) -> None:
         if not self._waiting:  # a listener recorded something, and ours went with it
@@ -172,27 +173,31 @@ class Book:
             return
         batch = self._waiting
         # Nobody is here to be told what is wrong: those who wait are, and the next one that records.
-        with suppress(BaseException), self._or_broken():
+        with suppress(BaseException):
             self._begin_writing().add_done_callback(
                 lambda work: loop.call_soon_threadsafe(self._finish_writing, work, batch, loop)
             )
 
     def _write_here(self) -> None:
         """Where no loop runs: the writer is waited for."""
+        if self._failure:
+            raise self._failure
         batch = self._waiting
-        with self._or_broken():
-            work = self._begin_writing()
-        self._finish_writing(work, batch, None)
+        self._finish_writing(self._begin_writing(), batch, None)
         self.check()
 
     def _begin_writing(self) -> "Future[None]":
         """With the rows as they are now: earlier versions of a row, which nobody will read, are never written."""
-        with_books = {BOOKS: json.dumps(self.accounts.as_rows())} if self._booked else {}
-        rows = {**{key: self.state.row(key) for key in self.state.touched}, **with_books}
-        batch, self._waiting, self._booked = self._waiting, [], False
-        self.state.touched.clear()
-        entries = [Entry(event.kind, body, at) for event, at, body in batch]
-        self._writing = self._writer.append(entries, rows, batch[-1].at)
+        try:
+            with_books = {BOOKS: json.dumps(self.accounts.as_rows())} if self._booked else {}
+            rows = {**{key: self.state.row(key) for key in self.state.touched}, **with_books}
+            batch, self._waiting, self._booked = self._waiting, [], False
+            self.state.touched.clear()
+            entries = [Entry(event.kind, body, at) for event, at, body in batch]
+            self._writing = self._writer.append(entries, rows, batch[-1].at)
+        except BaseException as failure:
+            self._break(failure)
+            raise
         return self._writing
 
     def _finish_writing(
@@ -217,21 +222,11 @@ class Book:
             self._hand_over(loop)
 
     def _break(self, failure: BaseException) -> None:
+        """Of several attempts at work, any may be the first to be heard; each of them tells the one cause."""
         self._failure = self._failure or failure
         for waiter in self._awaited:
             if not waiter.done():
                 waiter.set_exception(failure)
-
-    @contextmanager
-    def _or_broken(self) -> Iterator[None]:
-        """Of several attempts at work, any may be the first to be heard; each of them tells the one cause."""
-        if self._failure:
-            raise self._failure
-        try:
-            yield
-        except BaseException as failure:
-            self._break(failure)
-            raise
 
 
 def book(accounts: Accounts, event: e.Event) -> bool:

@@ -25,10 +25,12 @@ def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters: Parame
     if parameters is None:
         raise ValueError("a point was proposed, but the task has no [parameters]")
     policy.check(parameters.file)
-    new = Tree({**tree, parameters.file: _with_point(tree, parameters, proposal.params or {})})
+    old = tree.get(parameters.file)
+    present = {**_object_of(old), **(proposal.params or {})}
+    new = Tree({**tree, parameters.file: _written(old, present, parameters.space)})
     if new == tree:
         raise Refusal(Reason.NO_EFFECT, parameters.file)
-    policy.check_regions(parameters.file, tree.get(parameters.file), new[parameters.file])
+    policy.check_regions(parameters.file, old, new[parameters.file])
     return new
 
 
@@ -42,18 +44,17 @@ def known_as(tree: Tree, parameters: Parameters | None) -> str | None:
     where it is written so already, or holds none.
     """
     file = tree.get(parameters.file) if parameters else None
-    if parameters is None or file is None or not object_in(tree, parameters.file):
+    present = _object_of(file)
+    if parameters is None or file is None or not present:
         return None
-    point = point_in(tree, parameters.file, parameters.space)
+    point = active_part(parameters.space, present)
     reals = {name: float(value) for name, value in point.items() if isinstance(parameters.space[name], Float)}
-    ours = _with_point(tree, parameters, {**point, **reals})
+    ours = _written(file, {**present, **point, **reals}, parameters.space)
     return None if ours == file else Tree({**tree, parameters.file: ours}).digest
 
 
-def _with_point(tree: Tree, parameters: Parameters, point: dict[str, Value]) -> File:
+def _written(old: File | None, new: dict[str, Any], space: Mapping[str, Parameter]) -> File:
     """The file's other keys stay, but not those of parameters that are not there now; what is no object is replaced."""
-    old, space = tree.get(parameters.file), parameters.space
-    new = {**object_in(tree, parameters.file), **point}
     for name in in_order(space):
         if not is_there(space[name], new):
             new.pop(name, None)
@@ -63,7 +64,10 @@ def _with_point(tree: Tree, parameters: Parameters, point: dict[str, Value]) -> 
 
 def object_in(tree: Tree, path: str) -> dict[str, Any]:
     """The JSON object in a file, which a candidate may have written: one that could not be written back is none."""
-    file = tree.get(path)
+    return _object_of(tree.get(path))
+
+
+def _object_of(file: File | None) -> dict[str, Any]:
     try:
         present = json.loads(file.data) if file else {}
         json.dumps(present, allow_nan=False)

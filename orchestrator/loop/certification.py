@@ -27,7 +27,7 @@ async def certify(bench: Workbench, name: str, step: CertifyStep) -> None:
             # The one before landed in another cohort. Only one replay is set aside with the attempt.
             await run_again(bench, name, Purpose.REPLAY, f"{hold_of(node)}/replay")
         case Replay():
-            await run_trial(bench, name, Purpose.REPLAY, node.promoted or 0, await bench.tree(name))
+            await run_trial(bench, name, Purpose.REPLAY, node.promoted or 0)
         case JudgeReplay(trial):
             await judge_trial(bench, trial)
         case OpenTest():

@@ -255,7 +255,8 @@ class History:
         return self._ranking.merits(verdict.metrics)
 
     def _is_mine(self, name: str) -> bool:
-        return self._state.nodes[name].role is self._role and self._is_known(name)
+        node = self._state.nodes[name]
+        return node.role is self._role and self._counts(node)
 
     def _is_known(self, name: str) -> bool:
         return self._counts(self._state.nodes[name])

@@ -10,7 +10,6 @@ from orchestrator.domain.records import Role, Spent, Trial
 from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.judge.contract import Result
-from orchestrator.judge.data import Judgement
 from orchestrator.loop.steps import tune_trial
 from orchestrator.loop.workbench import Free, Parts, Workbench
 from orchestrator.offload import offload_disk
@@ -21,11 +20,11 @@ async def judge_trial(bench: Workbench, name: str) -> None:
     trial = bench.state.trials[name]
     if trial.judged:  # as in relay mode, where the judge was there while it ran
         return
-    judging = f"{name}/judge"
+    judging, mode = f"{name}/judge", trial.purpose.mode
     bench.book.record(e.JudgingIntended(trial=name, judging=judging))
     with _closing(bench, name, judging):
-        judgement = await _ask(bench, trial)
-    mode = trial.purpose.mode
+        outputs = await offload_disk(bench.artifacts.get_files, trial.outputs) if trial.outputs else {}
+        judgement = await bench.judge_mode.judge(bench, outputs, mode, trial.node)
     verdict = verdict_of(bench, judgement.result, trial.fingerprint, mode) if judgement.result else None
     fault, spent = judgement.fault, judgement.spent
     if verdict and verdict.valid and (missing := bench.ranking.missing(verdict.metrics)):
@@ -46,11 +45,6 @@ async def judge_trial(bench: Workbench, name: str) -> None:
                 spent=spent,
             )
         )
-
-
-async def _ask(bench: Workbench, trial: Trial) -> Judgement:
-    outputs = await offload_disk(bench.artifacts.get_files, trial.outputs) if trial.outputs else {}
-    return await bench.judge_mode.judge(bench, outputs, trial.purpose.mode, trial.node)
 
 
 @contextmanager

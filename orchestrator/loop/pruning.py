@@ -109,7 +109,7 @@ class Hearing:
     def __init__(
         self,
         line: Callable[[str], None],
-        watch: Callable[[Mapping[str, str]], Watch | None],
+        watch: Callable[[Mapping[str, str]], Watch | None] | None = None,
         heartbeat: Heartbeat | None = None,
         steps: int | None = None,
     ) -> None:
@@ -123,8 +123,13 @@ class Hearing:
         self._curve = Curve()
         self._enough = asyncio.Event()
 
+    @property
+    def may_have_enough(self) -> bool:
+        """Whether there is anything by which it could end the trial."""
+        return self._choose is not None or self._heartbeat is not None or self._steps is not None
+
     def opened(self, facts: Mapping[str, str]) -> None:
-        self._watch = self._choose(facts)
+        self._watch = self._choose(facts) if self._choose else None
 
     def report(self, report: Report) -> None:
         before = self._curve.count

@@ -1,8 +1,7 @@
 """What is started next: queued attempts first, then changes by hand, then what the search and its control are due."""
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from orchestrator.budget import RateLimit, Shortage
@@ -260,15 +259,16 @@ class Scheduler:
     def _slots_are_promised(self) -> bool:
         """Whether those that wait for their back-off need all the attempts that are left."""
         left = self._bench.book.accounts.left(account_of(self._bench))
-        queued = sum(it.role in (Role.SEARCH, Role.INJECTED) for it in self._queued())
-        return left is not None and 0 < left <= queued
+        if left is None or left <= 0:
+            return False
+        return left <= sum(it.role in (Role.SEARCH, Role.INJECTED) for it in self._queued())
 
     def _has_queued(self) -> bool:
         return any(node.role is not Role.MINIMISED for node in self._queued())
 
-    def _queued(self) -> Iterator[Node]:
-        nodes = (self._bench.state.nodes[name] for name in self._bench.state.unfinished)
-        return (node for node in nodes if node.phase is Phase.QUEUED)
+    def _queued(self) -> list[Node]:
+        state = self._bench.state
+        return [node for name in state.unfinished if (node := state.nodes[name]).phase is Phase.QUEUED]
 
     def see_what_is_left(self, node: Node, exhausted: str | None) -> None:
         """A proposer that says so has nothing more, and so has one that only repeats itself."""
@@ -281,23 +281,23 @@ class Scheduler:
             self._exhausted[node.role] = exhausted
 
     def progress(self) -> Progress:
-        state = self._bench.state
-        champion = state.champion()
-        found = headline(state, champion, state.run.cohort) if champion else None
+        state, run = self._bench.state, self._bench.state.run
+        champion = state.champion(run)
+        found = headline(state, champion, run.cohort) if champion else None
         # A value of one lucky run must not end the campaign: under noise, repeats are waited for.
-        values = found.metrics if found and found.cohort == state.run.cohort and not found.screened else None
+        values = found.metrics if found and found.cohort == run.cohort and not found.screened else None
         first = self._bench.ranking.metrics[0].name
-        progress = Progress.of(
+        # A cap on attempts is one run's; the accounts count the whole campaign.
+        account = account_of(self._bench)
+        used = self._bench.book.accounts.used(account) - run.before.get(account, 0)
+        return Progress.of(
             self._bench.book.accounts,
             elapsed_s=state.campaign.elapsed_s + self._since_last_event(),
             best=values[first] if values else None,
             target_reached=bool(values and self._bench.ranking.reached(values)),
             since_improvement=state.campaign.since_improvement,
+            attempts_used=used,
         )
-        # A cap on attempts is one run's; the accounts count the whole campaign.
-        account = account_of(self._bench)
-        used = self._bench.book.accounts.used(account) - state.run.before.get(account.value, 0)
-        return replace(progress, attempts_used=used)
 
     def _since_last_event(self) -> float:
         last = datetime.fromisoformat(self._bench.state.campaign.last_at)

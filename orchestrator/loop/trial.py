@@ -21,11 +21,15 @@ from orchestrator.pruning import Watch
 from sandbox import Ending as ChamberEnding
 
 
-async def run_trial(bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree, *, subject: str = "") -> str:
+async def run_trial(
+    bench: Workbench, node: str, purpose: Purpose, draft: int, tree: Tree | None = None, *, subject: str = ""
+) -> str:
     """The trial's id, its end recorded. Raises Free when the ending is not the candidate's to pay.
 
-    `subject` is the node that the files are of, where they are not the node's own.
+    Without a `tree`, it is the node's own. `subject` is the node that the files are of, where they are another's.
     """
+    if tree is None:
+        tree = await bench.tree(node)
     trial = f"{node}-{bench.state.nodes[node].trials + 1}"
     opened = bench.state.attempts
     intent = e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=draft, subject=subject, attempts=opened)
@@ -41,9 +45,10 @@ async def run_alone(bench: Workbench, intent: e.TrialIntended, tree: Tree) -> No
     log = LiveLog(bench.live / f"{trial}.log")
     limit = bench.task.stall.heartbeat
     heartbeat = Heartbeat(limit) if limit else None
-    hearing = Hearing(log.line, partial(_watch, bench, trial, mode), heartbeat, bench.task.trial.steps)
+    watch = partial(_watch, bench, trial, mode) if bench.pruning else None
+    hearing = Hearing(log.line, watch, heartbeat, bench.task.trial.steps)
     try:
-        ran = await bench.door.run(job, bundle, hearing, hearing)
+        ran = await bench.door.run(job, bundle, hearing, hearing if hearing.may_have_enough else None)
     except NotStarted as error:
         bench.book.record(e.TrialEnded(trial=trial, ending=error.ending, reason=str(error), spent=error.spent))
         raise Free.of(error) from error

@@ -148,7 +148,7 @@ async def open_campaign(
             candidates = Candidates(folder / "candidates.git")
             start = _start_of(book, start, how)
             root = _root(candidates, taken, start)
-            awake = Awake(held=lambda: book.late_s)
+            awake = Awake(held=book.late_s)
             models = await stack.enter_async_context(open_models(task, options, settings, book, folder, awake))
             of = whole if base else None
             bench = await make_bench(
