@@ -1,5 +1,6 @@
 """A fleet that changes: scores are compared within a cohort only, and a new cohort gets its own baseline."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -154,13 +155,19 @@ async def test_cancelled_while_a_cohort_opens(folder: Path) -> None:
         change_after(session, "1.1")
         cancelled: list[str] = []
         holds: list[list[str]] = []
+        over = asyncio.Event()
+
+        async def until_over(_: Job) -> None:
+            await over.wait()
 
         def cancel(event: e.TrialIntended) -> None:
             if event.purpose is Purpose.RERUN and not cancelled:
                 cancelled.append("1.2")
+                session.script.on_open = until_over
                 ask(folder, "cancel", {"node": "1.2"})
 
         session.when(e.TrialIntended, cancel)
+        session.when(e.AttemptEnded, lambda ended: over.set() if ended.node == "1.2" else None)
         session.when(e.AttemptOpened, lambda _: holds.append(list(session.bench.book.accounts.holds)))
         finished = await session.run()
         assert session.bench.state.nodes["1.2"].ending is Ending.CANCELLED
