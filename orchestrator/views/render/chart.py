@@ -4,7 +4,8 @@ own below the axis, because a missing score is not a zero.
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from orchestrator.domain import figures
 from orchestrator.domain.headline import LEGEND, MARK
@@ -70,11 +71,12 @@ def chart(series: Series, *, width: int, height: int, unicode: bool = True) -> l
     lines = _UNICODE if unicode else _ASCII
     stair: Line = [(lines.flat * 2, _STAIR), (" best kept", "")]
     screened: list[Line] = [[(LEGEND, "")]] if any(point.screened for point in points) else []
-    edges = _edges(points, steps, lines)
+    axis = _axis(points, steps)
+    edges = _edges(points, axis, lines)
     below = legend([point.look for point in points], unicode, width, [stair, *edges, *screened])
     if not any(point.score is not None for point in points):
         return [head, [("nothing is scored yet", _FAINT)], *below]
-    body = plot(points, steps, width=width, height=height - 1 - len(below), unicode=unicode)
+    body = _body(points, steps, _as_high(axis, height - 1 - len(below)), width, lines, unicode)
     return [head, *body, *below]
 
 
@@ -95,20 +97,24 @@ def plot(
     points: Sequence[Point], steps: Sequence[Step], *, width: int, height: int, unicode: bool = True
 ) -> Iterator[Line]:
     """The dots alone: no head and no legend. There must be a score among them."""
-    # Below the rows: the axis, the line without a score, the numbers.
-    rows = max(MIN_ROWS, height - 3)
-    return _body(points, steps, _axis(points, steps, rows), width, _UNICODE if unicode else _ASCII, unicode)
+    lines = _UNICODE if unicode else _ASCII
+    return _body(points, steps, _as_high(_axis(points, steps), height), width, lines, unicode)
 
 
-def _axis(points: Sequence[Point], steps: Sequence[Step], rows: int) -> Axis:
+def _axis(points: Sequence[Point], steps: Sequence[Step]) -> Axis:
     scores = [point.score for point in points if point.score is not None]
-    return axis_of(scores, [step.score for step in steps], rows)
+    return axis_of(scores, [step.score for step in steps], MIN_ROWS)
 
 
-def _edges(points: Sequence[Point], steps: Sequence[Step], lines: Lines) -> list[Line]:
+def _as_high(axis: Axis, height: int) -> Axis:
+    """Below the rows: the axis, the line without a score, the numbers."""
+    return replace(axis, rows=max(MIN_ROWS, height - 3))
+
+
+def _edges(points: Sequence[Point], axis: Axis, lines: Lines) -> list[Line]:
     """What is drawn at the edge because it lies beyond it, how many and how far."""
-    axis = _axis(points, steps, MIN_ROWS)
-    outside = [point.score for point in points if point.score is not None and axis.beyond(point.score)]
+    low, high = axis.low, axis.high
+    outside = [point.score for point in points if point.score is not None and not low <= point.score <= high]
     told: list[Line] = []
     for side, furthest in ((1, max), (-1, min)):
         beyond = [score for score in outside if axis.beyond(score) == side]
@@ -128,7 +134,7 @@ def _body(
     canvas = _Canvas(place(len(points)) + 1, axis.rows + 1)
     _draw_borders(canvas, points, place, lines)
     _draw_stair(canvas, steps, axis, place, lines)
-    for point in points:
+    for point in _seen(points, axis, place):
         row = axis.rows if point.score is None else axis.row(point.score)
         sign = MARK if point.screened else point.look.mark(unicode)
         if point.score is not None and (beyond := axis.beyond(point.score)):
@@ -144,6 +150,23 @@ def _body(
     yield [(" " * (margin + 2) + "1" + " " * gap + (last if len(points) > 1 else "") + "  order", _FAINT)]
 
 
+def _seen(points: Sequence[Point], axis: Axis, place: "_Placing") -> list[Point]:
+    """Those that no later one hides, which looks alike and stands at the same place. Points may be many, and places are
+    few, so this goes through them at once: a call for each would take as long as all that is read for the chart.
+    """
+    low, high, span, last = axis.low, axis.high, axis.high - axis.low, axis.rows - 1
+    wide, count = place.wide, place.count
+    found: dict[tuple[int, int | None, str, bool], Point] = {}
+    for point in points:
+        _, order, look, score, _, screened = point
+        row: int | None = None
+        if score is not None:
+            inside = low <= score <= high
+            row = round((1.0 - (score - low) / span) * last) if inside else -1 if score > high else axis.rows
+        found[(order - 1) * wide // count, row, look.word, screened] = point
+    return sorted(found.values(), key=attrgetter("order"))
+
+
 @dataclass(frozen=True)
 class _Placing:
     """From an order to a column: some apart while there is room, several in one when there is not."""
@@ -151,8 +174,12 @@ class _Placing:
     count: int
     columns: int
 
+    @property
+    def wide(self) -> int:
+        return min(self.columns, _WIDEST_STEP * self.count)
+
     def __call__(self, order: int) -> int:
-        return (order - 1) * min(self.columns, _WIDEST_STEP * self.count) // self.count
+        return (order - 1) * self.wide // self.count
 
 
 def _draw_borders(canvas: _Canvas, points: Sequence[Point], place: _Placing, lines: Lines) -> None:

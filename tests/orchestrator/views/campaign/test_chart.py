@@ -10,10 +10,12 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.metric import Goal, Metric
 from orchestrator.domain.records import Purpose, Role
+from orchestrator.views.campaign.looks import LOOKS
 from orchestrator.views.campaign.points import points_of, series_of, stair_of
 from orchestrator.views.render.axis import axis_of
-from orchestrator.views.render.chart import chart
+from orchestrator.views.render.chart import _Placing, _seen, chart
 from orchestrator.views.render.layout import plain
+from orchestrator.views.render.model import Point, Series, Step
 from tests.orchestrator.views.campaign.builder import Story, campaign
 
 
@@ -129,6 +131,24 @@ def test_thousands_are_binned() -> None:
     # One column holds several dots.
     columns = [{row[at] for row in plot(text) if at < len(row)} & set("●○◇") for at in range(80)]
     assert any(len(signs) >= 2 for signs in columns)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_hidden_is_left_out(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points that later ones hide make no difference to the picture: not their row, look, mark or edge."""
+    draw = random.Random(seed)
+    points = []
+    for order in range(1, draw.randint(2, 3000)):
+        score = draw.choice([None, round(draw.gauss(0.0, 1.0), draw.randint(0, 3)), draw.gauss(0.0, 40.0)])
+        points.append(Point(f"1.{order}", order, draw.choice(LOOKS), score, "c", draw.random() < 0.3))
+    steps = [Step(1, 0.0, "1.1", fresh=True)]
+    series = Series("score", draw.choice(list(Goal)), 1, points, steps)
+    pictures = []
+    for seen in (_seen, lambda points, *_: points):
+        monkeypatch.setattr("orchestrator.views.render.chart._seen", seen)
+        pictures.append([chart(series, width=width, height=24) for width in (40, 100, 200)])
+    assert pictures[0] == pictures[1]
+    assert len(_seen([points[0]] * 9, axis_of([0.0], [], 9), _Placing(9, 40))) == 1
 
 
 def test_plain_ascii(story: Story) -> None:
