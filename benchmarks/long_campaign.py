@@ -12,7 +12,6 @@ from typing import Any
 from benchmarks.campaign import TASK, WIDTH, program
 from benchmarks.fake_site import fake_site, write_task
 from orchestrator.domain import events as e
-from orchestrator.domain.census import Notable, take_census
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.state import State
 from orchestrator.ledger import Entry, Ledger, canonical
@@ -107,11 +106,11 @@ class _Told:
 
     def append_census_to(self, ledger: Ledger) -> None:
         """As the session that made them would have kept it."""
-        state = State.from_rows(ledger.rows(), at_once=False)
-        census, notable = take_census(state.node_lines(), state.campaign.epoch)
-        self._new = dict.fromkeys(ledger.rows("notable"))
-        self._new |= {("notable", node.id): Notable(role=node.role).model_dump_json() for node in notable}
-        self._new["census", "census"] = census.model_dump_json()
+        rows = ledger.rows()
+        kept = [key for key in rows if key[0] in ("census", "notable", "dots")]
+        state = State.from_rows({key: rows[key] for key in rows.keys() - kept}, at_once=False)
+        state.keep_census()
+        self._new = dict.fromkeys(kept) | {key: state.row(key) for key in state.touched}
         self.append_to(ledger)
 
 

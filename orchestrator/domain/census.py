@@ -50,11 +50,14 @@ def sort_key(node: AnyNode) -> str | None:
         return None
     if node.role in (Role.BASELINE, Role.MINIMISED):
         return None
+    return None if node.verdict and node.verdict.tasks else sort_text(node)
+
+
+def sort_text(node: AnyNode) -> str:
+    """Of any node that has an ending."""
     verdict, kept = node.verdict, "kept" if node.kept else ""
     if verdict is None:
         return f"{run_of(node.id)}/{node.role}/{node.ending}/{kept}"
-    if verdict.tasks:
-        return None
     suspect = "suspect" if verdict.suspect else ""
     return f"{run_of(node.id)}/{node.role}/{node.ending}/{kept}/{suspect}/{verdict.cohort}"
 
@@ -66,20 +69,23 @@ def read_sort(key: str) -> Sort:
 
 
 class Notable(BaseModel, frozen=True):
-    """A node that is not counted, by its name. A later version may say more of it."""
+    """A node that is not counted, by its name. A later version may say more of it. `dotted`: it has a dot."""
 
     role: Role
+    dotted: bool = False
 
 
 class Census(BaseModel, frozen=True):
     """`plain` has a count for each sort, `last` the nodes that ended last. It holds for the session `epoch`: one of an
     older version, which keeps none, leaves it behind. One of a later version may have another form, and say more.
+    `dotted`: dots of nodes are kept as well; an older version, which keeps none, leaves that out.
     """
 
     form: int = _FORM
     epoch: int = 0
     plain: dict[str, int] = Field(default_factory=dict)
     last: tuple[str, ...] = ()
+    dotted: bool = False
 
     def holds_for(self, epoch: int) -> bool:
         return (self.form, self.epoch) == (_FORM, epoch)

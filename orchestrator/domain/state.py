@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from orchestrator.domain.census import Census, Counted, Notable, sort_key, take_census
+from orchestrator.domain.dots import Dot, Dots, DotsLine, block_of, dot_of, take_dots
 from orchestrator.domain.lines import (
     AnyDraft,
     AnyNode,
@@ -41,8 +42,8 @@ from orchestrator.domain.records import (
 Key = tuple[str, str]
 _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
 _TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
-_TYPES |= {"census": Census, "notable": Notable}
-_LINES: dict[str, type[Line]] = {"node": NodeLine, "draft": DraftLine, "trial": TrialLine}
+_TYPES |= {"census": Census, "notable": Notable, "dots": Dots}
+_LINES: dict[str, type[Line]] = {"node": NodeLine, "draft": DraftLine, "trial": TrialLine, "dots": DotsLine}
 _FIELDS = {kind: frozenset(model.model_fields) for kind, model in _TYPES.items()}
 # The kinds of which a campaign has few rows, however long it is.
 SHORT_KINDS = tuple(kind for kind in _TYPES if kind not in _LINES)
@@ -102,28 +103,35 @@ class State:
             records: dict[str, MutableMapping[str, Any]] = {}
             for kind, model in _TYPES.items():
                 if kind in _LINES and not at_once:
-                    records[kind] = LateRecords(kind, model, _LINES[kind], bodies[kind], rest)
+                    # Dots and the census must be of one moment, or nobody knows whether there is a dot for each.
+                    late = None if model is Dots else rest
+                    records[kind] = LateRecords(kind, model, _LINES[kind], bodies[kind], late)
                 else:
                     read = model.model_validate_json
                     records[kind] = {name: read(body) for name, body in bodies[kind].items()}
             state._hold(records)
-            state._index_all(state.counted().notable if rest else state.node_lines())
+            state._index_all(filter(None, map(state.node_line, bodies["node"])) if rest else state.node_lines())
             if rest:
                 del state.children, state.branches  # of all nodes, so they are made when they are asked for
         return state
 
     @staticmethod
-    def rows_to_glance(rows: Mapping[Key, str]) -> dict[str, list[str]] | None:
+    def rows_to_glance(rows: Mapping[Key, str], *, dotted: bool = False) -> dict[str, list[str]] | None:
         """Given all rows of short kinds: those of other kinds that tell where the campaign stands, by their kinds. None
-        where they are all needed, since nobody kept a census.
+        where they are all needed, since nobody kept a census. `dotted`: all dots are among the rows, and a node that
+        has one is not needed.
         """
         told = {kind: rows.get((kind, kind)) for kind in ("campaign", "census")}
         campaign, census = told["campaign"], told["census"]
         if not campaign or not census:
             return None
-        if not Census.model_validate_json(census).holds_for(Campaign.model_validate_json(campaign).epoch):
+        known = Census.model_validate_json(census)
+        if not known.holds_for(Campaign.model_validate_json(campaign).epoch):
             return None
-        return {"node": [name for kind, name in rows if kind == "notable"]}
+        names = [name for kind, name in rows if kind == "notable"]
+        if dotted and known.dotted:
+            names = [name for name in names if not Notable.model_validate_json(rows["notable", name]).dotted]
+        return {"node": names}
 
     @cached_property
     def children(self) -> dict[str, int]:
@@ -202,18 +210,60 @@ class State:
         """Before the change is made."""
         if before and before.phase is not Phase.ENDED and node.phase is not Phase.ENDED:
             return  # it is named already, and goes on to be
-        known = self._census()
+        known = self.keep_census()
         census, notable = known.after(before, node), self._records["notable"]
         if census is not known:
             self._keep_census(census)
-        is_plain = sort_key(node) is not None
-        if is_plain and node.id in notable:
-            del notable[node.id]
-        elif not is_plain and node.id not in notable:
-            notable[node.id] = Notable(role=node.role)
-        else:
+        was, dot = dot_of(before) if before else None, dot_of(node)
+        if was != dot:
+            self._keep_dot(node.id, was, dot)
+        now = None if sort_key(node) is not None else Notable(role=node.role, dotted=dot is not None)
+        if now == notable.get(node.id):
             return
+        if now is None:
+            del notable[node.id]
+        else:
+            notable[node.id] = now
         self.touched.add(("notable", node.id))
+
+    def _keep_dot(self, node: str, was: Dot | None, now: Dot | None) -> None:
+        blocks = self._records["dots"]
+        for name in {block_of(dot) for dot in (was, now) if dot}:
+            there = now if now and block_of(now) == name else None
+            blocks[name] = blocks.get(name, Dots()).with_dot(node, there)
+            if not blocks[name].dots:
+                del blocks[name]
+            self.touched.add(("dots", name))
+
+    def keep_census(self) -> Census:
+        """As it is, with dots, for one who changes nodes. Where sessions before kept none, every node is looked at."""
+        census = self._census()
+        if census.dotted:
+            return census
+        nodes, notable = list(self.node_lines()), self._records["notable"]
+        dots = take_dots(nodes)
+        self.touched |= {("dots", name) for name in self._records["dots"].keys() | dots.keys()}
+        self._records["dots"] = dots
+        for node in nodes:
+            if node.id in notable:
+                notable[node.id] = Notable(role=node.role, dotted=dot_of(node) is not None)
+                self.touched.add(("notable", node.id))
+        self._keep_census(census := census.model_copy(update={"dotted": True}))
+        return census
+
+    def dotted(self) -> tuple[list[Dot], list[AnyNode]] | None:
+        """Every node: most by their dots, the others by their lines. None where not every node has one of both: their
+        openings were not numbered, or nobody kept dots.
+        """
+        census: Census | None = self._records.get("census", {}).get("census")
+        if census is None or not census.dotted or not census.holds_for(self.campaign.epoch):
+            return None
+        dots = [dot for block in self._lines_of("dots") for dot in block.dots]
+        notable = self._records["notable"]
+        others = [name for name, it in notable.items() if not it.dotted]
+        if len(dots) != sum(census.plain.values()) + len(notable) - len(others):
+            return None
+        return dots, list(filter(None, map(self.node_line, others)))
 
     def row(self, key: Key) -> str | None:
         """None for a record that was dropped."""
@@ -396,7 +446,7 @@ class State:
         if unknown := changes.keys() - _FIELDS[kind]:
             raise TypeError(f"a record of a {kind} has no {', '.join(sorted(unknown))}")
         before = self._records[kind][name]
-        census = self._census() if "epoch" in changes else None
+        census = self.keep_census() if "epoch" in changes else None
         after = before.model_copy(update=changes)
         self._put(kind, name, after, before)
         if census:  # what was counted in the session before holds in this one

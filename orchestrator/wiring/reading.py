@@ -109,13 +109,16 @@ def remember_task(folder: Path, task_folder: Path) -> None:
 
 
 @contextmanager
-def read_campaign(task_folder: Path, settings: Settings | None = None, *, glance: bool = False) -> Iterator[Reading]:
+def read_campaign(
+    task_folder: Path, settings: Settings | None = None, *, glance: bool = False, dotted: bool = False
+) -> Iterator[Reading]:
     """Read a campaign, at work or finished: one consistent state, and nothing is locked.
 
     Args:
         task_folder: The folder of the task, or the campaign's own in it.
         settings: In place of the user's own.
         glance: For one who looks at some nodes: the others are read when they are asked for, and are of that moment.
+        dotted: With a glance, for one who draws all nodes: their dots are read.
 
     Returns:
         A context manager with state, accounts, ledger, artifacts and candidates.
@@ -126,7 +129,7 @@ def read_campaign(task_folder: Path, settings: Settings | None = None, *, glance
     folder = campaign_folder(task_folder)
     ledger = open_ledger(folder, settings, read_only=True)
     try:
-        seen, rest = _glance(ledger) if glance else (ledger.snapshot(), None)
+        seen, rest = _glance(ledger, dotted) if glance else (ledger.snapshot(), None)
         state = State.from_rows(seen.rows, at_once=False, rest=rest)
         if not state.opened:
             raise Missing(f"no campaign has begun in {folder} yet; blastdoor run starts one")
@@ -147,9 +150,10 @@ def read_campaign(task_folder: Path, settings: Settings | None = None, *, glance
         ledger.close()
 
 
-def _glance(ledger: Ledger) -> tuple[Snapshot, Ledger | None]:
+def _glance(ledger: Ledger, dotted: bool) -> tuple[Snapshot, Ledger | None]:
     """The rows that tell where a campaign stands, and where the others are; all of them where that is not known."""
-    seen = ledger.glance([*SHORT_KINDS, BOOKS[0]], lambda rows: State.rows_to_glance(rows) or {})
+    kinds = [*SHORT_KINDS, BOOKS[0], *(["dots"] if dotted else [])]
+    seen = ledger.glance(kinds, lambda rows: State.rows_to_glance(rows, dotted=dotted) or {})
     return (seen, ledger) if State.rows_to_glance(seen.rows) is not None else (ledger.snapshot(), None)
 
 

@@ -63,11 +63,13 @@ class CampaignCommand(click.Command):
 
 
 @contextmanager
-def open_campaign(task: Path, *, glance: bool = False) -> Iterator[Reading]:
-    """Raises click's UsageError where there is no campaign, or none that has begun. With `glance`, not all is read."""
+def open_campaign(task: Path, *, glance: bool = False, dotted: bool = False) -> Iterator[Reading]:
+    """Raises click's UsageError where there is no campaign, or none that has begun. With `glance`, not all is read, and
+    with `dotted`, what is drawn of every node.
+    """
     if not task.is_dir():
         raise click.UsageError(f"{task} is not a folder; name the folder of a task")
-    with read_campaign(task, given_settings(), glance=glance) as reading:
+    with read_campaign(task, given_settings(), glance=glance, dotted=dotted) as reading:
         if not reading.state.opened or not reading.state.runs:
             raise click.UsageError(f"nothing was run in {task} yet; {typed(task, 'run')} starts a campaign")
         yield reading

@@ -36,7 +36,7 @@ def chart_command(
     task: Path, name: str | None, width: int | None, height: int | None, number: int | None, as_json: bool
 ) -> None:
     """Plot every node of a run as a dot, score over order, with the best so far as a stair."""
-    with open_campaign(task, glance=True) as reading:
+    with open_campaign(task, glance=True, dotted=True) as reading:
         run = chosen_run(reading.state, number)
         metrics = metrics_of(reading, run)
         found = [metric for metric in metrics if name in (None, metric.name)]

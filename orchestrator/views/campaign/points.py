@@ -2,16 +2,21 @@
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 
+from orchestrator.domain.census import read_sort
+from orchestrator.domain.dots import Dot
 from orchestrator.domain.goodput import lines_in_order
 from orchestrator.domain.headline import Headline, headline
 from orchestrator.domain.lines import AnyNode, VerdictLine
 from orchestrator.domain.metric import Metric
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Role, Run
-from orchestrator.domain.state import State
+from orchestrator.domain.state import State, no_collection
 from orchestrator.views.campaign.looks import KEPT, look_of
-from orchestrator.views.render.model import Point, Series, Step
+from orchestrator.views.render.model import Look, Point, Series, Step
+
+_OPENED_ORDER = attrgetter("opened_order")
 
 
 def series_of(state: State, metric: Metric, run: Run | None = None) -> Series:
@@ -22,7 +27,40 @@ def series_of(state: State, metric: Metric, run: Run | None = None) -> Series:
 
 def points_of(state: State, metric: Metric, run: Run | None = None) -> list[Point]:
     run = run or state.run
-    return [point_of(state, order, node, metric) for order, node in enumerate(lines_in_order(state, run), 1)]
+    with no_collection():
+        found = _from_dots(state, metric, run)
+        if found is None:
+            found = [point_of(state, order, node, metric) for order, node in enumerate(lines_in_order(state, run), 1)]
+        return found
+
+
+def _from_dots(state: State, metric: Metric, run: Run) -> list[Point] | None:
+    """None where not all dots are known, or they do not say which node was opened first."""
+    known = state.dotted()
+    if known is None:
+        return None
+    dots, nodes = known
+    own = {text: _looked(text, run) for text in {dot.sort for dot in dots} if text.startswith(f"{run.number}/")}
+    every: list[Dot | AnyNode] = [dot for dot in dots if dot.sort in own]
+    every += [node for node in nodes if run_of(node.id) == run.number]
+    every.sort(key=_OPENED_ORDER)
+    if len(set(map(_OPENED_ORDER, every))) < len(every):
+        return None
+    points: list[Point] = []
+    for order, it in enumerate(every, 1):
+        if not isinstance(it, Dot):
+            points.append(point_of(state, order, it, metric))
+            continue
+        look, cohort, screened = own[it.sort]
+        points.append(Point(it.node, order, look, it.scores.get(metric.name), cohort, screened))
+    return points
+
+
+def _looked(text: str, run: Run) -> tuple[Look, str | None, bool]:
+    """What dots of a sort have in common."""
+    sort = read_sort(text)
+    verdict = sort.verdict if sort.ending.scoreable else None
+    return look_of(sort), verdict.cohort if verdict else None, run.noisy and verdict is not None
 
 
 def point_of(state: State, order: int, node: AnyNode, metric: Metric) -> Point:
@@ -58,8 +96,9 @@ def stair_of(state: State, points: Sequence[Point], metric: Metric) -> list[Step
             cohort = point.cohort
             best = _carried(state, points[:at], point, metric)
             steps += [best] if best else []
-        better = best is None or (point.score is not None and metric.merit(point.score) > metric.merit(best.score))
-        if point.look is KEPT and point.score is not None and point.cohort == cohort and better:
+        if point.look is not KEPT or point.score is None or point.cohort != cohort:
+            continue
+        if best is None or metric.merit(point.score) > metric.merit(best.score):
             if state.nodes[point.node].role is Role.MINIMISED:
                 continue
             best = Step(point.order, point.score, point.node, fresh=best is None)

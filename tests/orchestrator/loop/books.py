@@ -7,6 +7,7 @@ from pathlib import Path
 
 from orchestrator.budget import BOOKS, Accounts
 from orchestrator.domain.census import Counted, take_census
+from orchestrator.domain.dots import take_dots
 from orchestrator.domain.events import read_event
 from orchestrator.domain.folding import fold
 from orchestrator.domain.state import State
@@ -26,7 +27,7 @@ def check_books(ledger: Ledger) -> None:
     written = {key: json.loads(_read_today(resumed, key) or body) for key, body in ledger.rows().items()}
     expected: Rows = {key: json.loads(row) for key in state.touched if (row := state.row(key))}
     if ("census", "census") not in written:  # by older code, to the end
-        expected = {key: row for key, row in expected.items() if key[0] not in ("census", "notable")}
+        expected = {key: row for key, row in expected.items() if key[0] not in ("census", "notable", "dots")}
     for (kind, name), told in expected.items():
         if kind == "node" and isinstance(told, dict) and told.get("phase") == "ended" and "ended_order" not in told:
             # By older code, which numbered no endings: nor did it say how many trials there were then.
@@ -41,6 +42,9 @@ def check_books(ledger: Ledger) -> None:
     census, notable = take_census(resumed.nodes.values())
     assert resumed.counted().plain == Counted.of(census, notable).plain
     assert resumed.counted().notable == Counted.of(census, notable).notable
+    dots = {name: body for (kind, name), body in ledger.rows("dots").items()}
+    if ("census", "census") in written:
+        assert dots == {name: it.model_dump_json() for name, it in take_dots(resumed.nodes.values()).items()}
 
 
 def _read_today(state: State, key: tuple[str, str]) -> str | None:

@@ -39,7 +39,8 @@ TASK = {
 
 
 class Story:
-    """Tells events one after the other, each some seconds later; `state` and `accounts` follow.
+    """Tells events one after the other, each some seconds later; `state` and `accounts` follow. Openings are numbered,
+    unless it is `unnumbered`, like an old ledger.
 
     With a task's folder, bytes and candidates are really stored, and `write` makes the ledger.
     """
@@ -56,9 +57,12 @@ class Story:
         self._now = datetime(2025, 3, 1, 9, 0, 0, tzinfo=UTC)
         self._step = timedelta(seconds=step_s)
         self._number = dict.fromkeys(Role, 0)
+        self.unnumbered = False
 
     def tell(self, *events: e.Event) -> "Story":
         for event in events:
+            if isinstance(event, e.AttemptOpened) and not self.unnumbered:
+                event = event.model_copy(update={"order": self.state.campaign.openings + 1})
             self._now += self._step
             at = self._now.isoformat(timespec="microseconds")
             book(self.accounts, event)

@@ -14,10 +14,12 @@ from orchestrator.domain import events as e
 from orchestrator.domain.census import Counted, take_census
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.lines import NodeLine
+from orchestrator.domain.metric import Goal, Metric
 from orchestrator.domain.records import Phase, Purpose, Role
 from orchestrator.domain.state import SHORT_KINDS, State
 from orchestrator.ledger import Ledger
 from orchestrator.views.campaign.opening import json_text
+from orchestrator.views.campaign.points import series_of
 from orchestrator.views.campaign.sections import Place, sections
 from orchestrator.views.render.data import record
 from orchestrator.views.render.layout import plain
@@ -49,9 +51,10 @@ class Kept:
         self.all_of += kinds
         return {key: body for key, body in self.every.items() if key[0] in kinds}
 
-    def glanced(self) -> State:
-        rows = {key: body for key, body in self.every.items() if key[0] in SHORT_KINDS}
-        named = State.rows_to_glance(rows)
+    def glanced(self, *, dotted: bool = False) -> State:
+        kinds = [*SHORT_KINDS, *(["dots"] if dotted else [])]
+        rows = {key: body for key, body in self.every.items() if key[0] in kinds}
+        named = State.rows_to_glance(rows, dotted=dotted)
         assert named is not None
         rows |= {(kind, name): self.every[kind, name] for kind, names in named.items() for name in names}
         return State.from_rows(rows, at_once=False, rest=self)
@@ -69,6 +72,20 @@ def assert_same(story: Story) -> None:
             assert shown(story, late, place) == whole
             assert late.children == story.state.children
             assert late.branches == story.state.branches
+    assert_drawn_same(kept, story.state)
+
+
+def assert_drawn_same(kept: Kept, state: State) -> None:
+    """From dots and from records."""
+    without = {key: body for key, body in kept.every.items() if key[0] != "dots" and key != ("census", "census")}
+    records = State.from_rows(without)
+    assert records.dotted() is None
+    late = [State.from_rows(kept.every, at_once=False), kept.glanced(dotted=True), kept.glanced(), state]
+    assert all(it.dotted() for it in late if it is not late[2])
+    for run in state.runs.values():
+        for metric in (Metric(), Metric(name="speed"), Metric(goal=Goal.LOWER)):
+            whole = series_of(records, metric, run)
+            assert [series_of(it, metric, run) for it in late] == [whole] * len(late)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *OTHERS], ids=lambda kind: kind.__name__)
@@ -134,6 +151,50 @@ def test_the_status_makes_few_nodes() -> None:
     assert len(whole) < 10
 
 
+@pytest.mark.parametrize("told", [{}, {"tasks": {"a": 1.0}}], ids=["plain", "tasks"])
+def test_the_chart_reads_few_nodes(told: dict[str, Any]) -> None:
+    """Of most no more than a dot: those that a stair is made of, and those that are at work or were run again."""
+    story = Story().open()
+    story.baseline(1.0)
+    for number in range(50):
+        story.attempt("1", 2.0, kept=number == 0, verdict=told)
+    story.attempt("1")
+    story.score("1.7", {"score": 1.0}, purpose=Purpose.REPLAY)
+    kept = Kept(story.state)
+    drawn = kept.glanced(dotted=True)
+    assert set(drawn.unfinished) == {"1.51"}
+    assert series_of(drawn, Metric()) == series_of(story.state, Metric())
+    assert kept.all_of == []
+    assert set(kept.read) == {"1", "1.1", "1.7-1", "1.7-2"}
+
+
+def test_the_chart_of_an_old_ledger() -> None:
+    """Where openings were not numbered, all nodes are read, in the order of the clock."""
+    story = Story()
+    story.unnumbered = True
+    story.open().baseline(1.0)
+    for number in range(12):
+        story.attempt("1", 2.0 + number, kept=number % 3 == 0)
+    kept = Kept(story.state)
+    drawn = kept.glanced(dotted=True)
+    assert drawn.dotted() is None
+    series = series_of(drawn, Metric())
+    assert series == series_of(State.from_rows(kept.every), Metric())
+    assert [point.node for point in series.points[:4]] == ["1", "1.1", "1.2", "1.3"]
+    assert kept.all_of == ["node"]
+
+
+def test_numbers_that_stand_twice() -> None:
+    """They do not say which was opened first, so the clock does."""
+    story = Story().open()
+    story.baseline(1.0)
+    for _ in range(3):
+        story.attempt("1", 2.0)
+    story.state.set_node("1.3", opened_order=story.state.nodes["1.1"].opened_order)
+    assert story.state.dotted()
+    assert [point.node for point in series_of(story.state, Metric()).points] == ["1", "1.1", "1.3", "1.2"]
+
+
 @pytest.mark.parametrize("censused", [True, False])
 def test_a_glance_at_a_ledger(tmp_path: Path, censused: bool) -> None:
     """It tells what all rows tell. One that an older version wrote, which kept no census, is read as a whole; else a
@@ -144,7 +205,7 @@ def test_a_glance_at_a_ledger(tmp_path: Path, censused: bool) -> None:
     for number in range(30):
         story.attempt("1", 2.0, kept=number == 0)
     if not censused:
-        story.state.touched -= {key for key in story.state.touched if key[0] in ("census", "notable")}
+        story.state.touched -= {key for key in story.state.touched if key[0] in ("census", "notable", "dots")}
     story.write()
     with read_campaign(tmp_path, glance=True) as some, read_campaign(tmp_path) as whole:
         assert (some.head, some.accounts) == (whole.head, whole.accounts)
