@@ -19,6 +19,8 @@ Meter = Callable[[], Awaitable[float | None]]
 Silences = Callable[[float], float]
 # A larger payload is sent as it is, without copying it behind its header.
 SMALL = 65_536
+# After so many seconds a clock that has not sent a call is not there.
+OVERDUE_S = 5.0
 # A reply is worth handing on before it is whole from so many bytes on.
 LARGE = 1 << 20
 
@@ -122,6 +124,7 @@ class FrameChannel:
         self.reader.await_reply(nonce)
         self._waiting = asyncio.get_running_loop().create_future()
         started = time.monotonic()
+        overdue: asyncio.TimerHandle | None = None
         async with asyncio.timeout(timeout):
             header = encode_header(nonce, length)
             if isinstance(payload, Incoming):
@@ -130,13 +133,19 @@ class FrameChannel:
                 while piece := await payload.next():
                     await self._send(piece)
             elif length < SMALL:
-                if not (times and times.send(header + payload)):
+                if times and times.send(header + payload):
+                    overdue = asyncio.get_running_loop().call_later(OVERDUE_S, self._lose_unsent, times)
+                else:
                     await self._send(header + payload)
             else:
                 _look(times)
                 await self._send(header)
                 await self._send(payload)
-            arrived, reply = await self._waiting
+            try:
+                arrived, reply = await self._waiting
+            finally:
+                if overdue:
+                    overdue.cancel()
         if isinstance(reply, Incoming):
             return reply
         sent = times.sent if times else None
@@ -153,6 +162,10 @@ class FrameChannel:
         self._closed = True
         self.cause = cause
         raise ChannelClosed
+
+    def _lose_unsent(self, times: CallTimes) -> None:
+        if times.sent is None:
+            self._lose()
 
     def _lose(self) -> None:
         if self._waiting and not self._waiting.done():

@@ -42,7 +42,7 @@ MUTATIONS = (
     Mutation("no_new_privileges", ("T03",), _sentry("the sentry ignores the set-user-ID bit")),
     Mutation(
         "seccomp",
-        ("T04", "T06", "T07", "T08", "T14", "T83"),
+        ("T04", "T06", "T07", "T08", "T14", "T82", "T83"),
         _sentry("the sentry is the kernel; no profile applies to guests"),
     ),
     Mutation("masked_paths", ("T09",), _sentry("the sentry's /proc has none of these files")),

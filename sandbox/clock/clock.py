@@ -1,22 +1,35 @@
-"""The owner's side of the clock: started with the first chamber that it is to watch, and again when it died."""
+"""The owner's side of the clock: started with the first chamber that is called, and again when it died."""
 
 import asyncio
+import mmap
 import os
 import socket
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
-from sandbox.clock.process import CALL, CALL_BYTES, DROP, ORDER, STAMP, WATCH
+from sandbox.clock.process import (
+    CALL,
+    CALL_BYTES,
+    DROP,
+    ORDER,
+    READY,
+    SAID,
+    SLOT_BYTES,
+    SLOTS,
+    SUM,
+    TAKEN,
+    WATCH,
+)
 from sandbox.environment import child_environment
 from sandbox.logger import logger
 
 _PROGRAM = Path(__file__).with_name("process.py")
 _END_S = 10.0
-
-# The number of a call, when it was sent, how many bytes had come in all, and by when.
-Heard = Callable[[int, float, int, float], None]
+_STARTS = 3
 
 
 class Clock:
@@ -26,57 +39,72 @@ class Clock:
         self._loop = asyncio.get_running_loop()
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
+        self._page: mmap.mmap | None = None
         self._grip: int | None = None
-        self._watched: dict[int, tuple[Heard, Callable[[], None]]] = {}
+        self._lost: dict[int, Callable[[], None]] = {}
+        self._free: list[int] = []
         self._late: list[bytes] = []  # chambers to be dropped, once it takes orders again
-        self._count = 0
-        self._closed = False
+        self._calls = count(1)  # of all chambers: what was said in a slot before is of no call that comes
+        self._starts = 0
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
-    def watch(self, there: int, back: int, heard: Heard, lost: Callable[[], None]) -> int | None:
-        """A number for the two streams of a chamber; None where there is no clock. `lost`: it has died since."""
-        if self._closed:
-            return None
-        try:
-            line = self._line or self._started()
-            self._count += 1
-            socket.send_fds(line, [ORDER.pack(WATCH, self._count, 0, 0)], [there, back], socket.MSG_DONTWAIT)
-        except OSError as error:
-            logger().warning("clock.not_there", reason=str(error))
-            return None
-        self._watched[self._count] = heard, lost
-        return self._count
-
-    def send(self, number: int, call: int, taken: int, data: bytes) -> bool:
-        """Whether it sends this call, to a chamber of which so many bytes were read before."""
-        return len(data) <= CALL_BYTES and self._tell(ORDER.pack(CALL, number, call, taken) + data)
-
-    def listen(self) -> None:
-        """Hand on what it has said by now."""
-        while self._line:
+    def start(self) -> None:
+        """So that it takes orders by the time of the first call. Harmless where it has been started."""
+        if self._process is None and self._starts < _STARTS:
+            self._starts += 1
             try:
-                packet = self._line.recv(STAMP.size, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                return
-            except OSError:
-                return  # it is gone, which is heard of by its process
-            if not packet:
-                return
-            number, *said = STAMP.unpack(packet)
-            if number in self._watched:
-                self._watched[number][0](*said)
+                self._start()
+            except OSError as error:
+                logger().warning("clock.not_started", reason=str(error))
 
-    def drop(self, number: int) -> None:
-        if self._watched.pop(number, None):
-            self._late.append(ORDER.pack(DROP, number, 0, 0))
-            while self._late and self._tell(self._late[-1]):
-                self._late.pop()
+    def watch(self, there: int, back: int, lost: Callable[[], None]) -> int | None:
+        """A slot for the two streams of a chamber; None where the clock takes no orders. `lost`: it has died since."""
+        self.start()
+        self._drop_late()
+        if not (self._line and self._page and self._page[READY] and self._free):
+            return None
+        slot = self._free.pop()
+        try:
+            socket.send_fds(self._line, [ORDER.pack(WATCH, slot, 0)], [there, back], socket.MSG_DONTWAIT)
+        except OSError:
+            self._free.append(slot)
+            return None
+        self._lost[slot] = lost
+        return slot
+
+    def call(self, slot: int, data: bytes) -> int | None:
+        """The number of a call that the clock sends, or that its owner sends where there is no data; None where the
+        clock does neither.
+        """
+        number = next(self._calls)
+        told = len(data) <= CALL_BYTES and self._tell(ORDER.pack(CALL, slot, number) + data)
+        return number if told else None
+
+    def take(self, slot: int, taken: int) -> None:
+        """Say how many bytes of a chamber have been read."""
+        if self._page:
+            TAKEN.pack_into(self._page, slot * SLOT_BYTES, taken)
+
+    def said(self, slot: int, call: int) -> tuple[float, int, float] | None:
+        """When a call was sent, how many bytes had come by its last look, and when that was."""
+        if not self._page:
+            return None
+        place = slot * SLOT_BYTES + TAKEN.size
+        said = self._page[place : place + SAID.size]
+        (found,) = SUM.unpack_from(self._page, place + SAID.size)
+        number, sent, came, at = SAID.unpack(said)
+        return (sent, came, at) if number == call and zlib.crc32(said) == found else None
+
+    def drop(self, slot: int) -> None:
+        if self._lost.pop(slot, None):
+            self._late.append(ORDER.pack(DROP, slot, 0))
+            self._drop_late()
 
     async def close(self) -> None:
-        self._closed = True
+        self._starts = _STARTS
         process = self._process
         self._forget()
         if process:
@@ -86,36 +114,55 @@ class Clock:
                 process.kill()
                 await asyncio.to_thread(process.wait)
 
+    def _drop_late(self) -> None:
+        while self._late and self._tell(self._late[0]):
+            self._free.append(ORDER.unpack(self._late.pop(0))[1])
+
     def _tell(self, packet: bytes) -> bool:
         try:
             return bool(self._line and self._line.send(packet, socket.MSG_DONTWAIT))
         except OSError:
             return False
 
-    def _started(self) -> socket.socket:
+    def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-S", "-P", str(_PROGRAM)],
+        memory = os.memfd_create("clock", os.MFD_CLOEXEC)
+        process = grip = None
+        try:
+            os.ftruncate(memory, SLOTS * SLOT_BYTES)
+            process = subprocess.Popen(
+                [sys.executable, "-S", "-P", str(_PROGRAM), str(memory)],
                 env=child_environment(),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                pass_fds=[memory],
                 start_new_session=True,
             )
-        self._line = ours
-        self._grip = os.pidfd_open(self._process.pid)
+            grip = os.pidfd_open(process.pid)
+            page = mmap.mmap(memory, SLOTS * SLOT_BYTES)
+        except BaseException:
+            ours.close()
+            if process:
+                process.kill()
+                process.wait()
+            if grip is not None:
+                os.close(grip)
+            raise
+        finally:
+            theirs.close()
+            os.close(memory)
+        self._process, self._line, self._page, self._grip = process, ours, page, grip
+        self._free = list(range(1, SLOTS))
         self._loop.add_reader(self._grip, self._died)
-        return ours
 
     def _died(self) -> None:
-        process = self._process
+        process, lost = self._process, self._lost
         self._forget()
-        watched, self._watched = self._watched, {}
         if process:
             logger().warning("clock.died", code=process.wait())
-        for _, lost in watched.values():
-            lost()
+        for tell in lost.values():
+            tell()
 
     def _forget(self) -> None:
         if self._grip is not None:
@@ -123,5 +170,7 @@ class Clock:
             os.close(self._grip)
         if self._line:
             self._line.close()
-        self._process = self._line = self._grip = None
+        self._process = self._line = self._page = self._grip = None
+        self._lost = {}
         self._late.clear()
+        self._free.clear()

@@ -16,64 +16,60 @@ class CallTimes:
         self._there, self._back = there, back
         self._clock = clock
         self._arrivals = Arrivals(back)
-        self._number: int | None = None
-        self._call = self._taken = 0
-        self._came = (0, 0.0)
-        self._sent: float | None = None
-        self._by_clock = False
+        self._slot: int | None = None
+        self._call: int | None = None
+        self._taken = 0
+        self.by_clock = False
         # Told when the clock died: nobody knows whether it had sent the call that it was given.
         self.lost: Callable[[], None] = lambda: None
 
     @property
     def sent(self) -> float | None:
-        """When the clock sent the last call; None for one that its caller sent."""
-        return self._sent if self._by_clock else None
+        """When the clock sent the last call; None where its caller did, or the clock has not yet."""
+        said = self._said() if self.by_clock else None
+        return said[0] if said else None
 
     def send(self, call: bytes) -> bool:
         """Whether the clock sends it; else the caller has to, and takes the time before."""
-        self._by_clock = self._told(call)
-        return self._by_clock
+        self._begin(call)
+        self.by_clock = self._call is not None
+        return self.by_clock
 
     def look(self) -> None:
         """What comes next answers a call that the caller sends."""
-        self._by_clock = False
-        self._told(b"")
+        self._begin(b"")
+        self.by_clock = False
 
     def took(self, count: int) -> float:
         """By when the bytes that were read last, so many, had all come."""
         self._taken += count
-        if self._number is None:
+        if self._slot is None:
             return self._arrivals.took(count)
         if self._clock:
-            self._clock.listen()
-        came, at = self._came
-        return at if came >= self._taken else time.monotonic()
+            self._clock.take(self._slot, self._taken)
+        said = self._said()
+        return said[2] if said and said[1] >= self._taken else time.monotonic()
 
     def close(self) -> None:
         """Before the descriptors themselves are closed."""
         self._arrivals.close()
-        if self._clock and self._number is not None:
-            self._clock.drop(self._number)
+        if self._clock and self._slot is not None:
+            self._clock.drop(self._slot)
 
-    def _told(self, call: bytes) -> bool:
-        if self._number is None and self._clock:
-            self._number = self._clock.watch(self._there, self._back, self._heard, self._lose)
-            if self._number is not None:
+    def _begin(self, call: bytes) -> None:
+        if self._slot is None and self._clock:
+            self._slot = self._clock.watch(self._there, self._back, self._lose)
+            if self._slot is not None:
                 self._arrivals.close()
-        self._call += 1
-        self._came, self._sent = (0, 0.0), None
-        if self._number is None or not self._clock:
-            return False
-        return self._clock.send(self._number, self._call, self._taken, call)
+                self._clock.take(self._slot, self._taken)
+        self._call = self._clock.call(self._slot, call) if self._clock and self._slot is not None else None
 
-    def _heard(self, call: int, sent: float, came: int, at: float) -> None:
-        """Of bytes, the first look at the most that came."""
-        if call == self._call:
-            self._sent = sent
-            if came > self._came[0]:
-                self._came = (came, at)
+    def _said(self) -> tuple[float, int, float] | None:
+        if self._clock is None or self._slot is None or self._call is None:
+            return None
+        return self._clock.said(self._slot, self._call)
 
     def _lose(self) -> None:
         self._clock = None
-        if self._by_clock:
+        if self.by_clock:
             self.lost()

@@ -1,6 +1,7 @@
 """Calls are timed by a process that does nothing else: never too little, whatever happens to it or beside it."""
 
 import asyncio
+import fcntl
 import os
 import select
 import signal
@@ -18,7 +19,7 @@ from sandbox.backends.docker.link import DockerLink
 from sandbox.backends.runc.link import RuncLink
 from sandbox.channel import ChannelClosed, FrameChannel
 from sandbox.clock import Clock
-from sandbox.clock.process import CALL_BYTES, LOOKS
+from sandbox.clock.process import CALL_BYTES, LOOKS, READY
 from sandbox.errors import Unavailable
 from sandbox.wire.frames import HEADER_BYTES
 
@@ -29,8 +30,18 @@ ROOM = 1 << 20
 @pytest.fixture
 async def clock() -> AsyncIterator[Clock]:
     clock = Clock()
+    ready(clock)
     yield clock
     await clock.close()
+
+
+def ready(clock: Clock) -> None:
+    """It takes orders."""
+    clock.start()
+    end = time.monotonic() + HANG_S
+    while not (clock._page and clock._page[READY]):
+        assert time.monotonic() < end, "it does not start"
+        time.sleep(0.001)
 
 
 @pytest.fixture
@@ -83,10 +94,8 @@ def framed(call: bytes, payload: bytes = b"reply") -> bytes:
 def heard(link: RuncLink | DockerLink, count: int) -> float:
     """A moment by which the clock has seen so many bytes of a chamber."""
     end = time.monotonic() + HANG_S
-    while link.times._came[0] < count:
+    while not ((said := link.times._said()) and said[1] >= count):
         assert time.monotonic() < end, "it said nothing"
-        assert link.times._clock
-        link.times._clock.listen()
     return time.monotonic()
 
 
@@ -157,30 +166,47 @@ async def test_a_first_byte_in_advance_gains_nothing(clock: Clock, link: RuncLin
     assert link.arrived >= rest
 
 
-async def test_a_stamp_of_an_earlier_call(clock: Clock, link: RuncLink) -> None:
-    """What came for one call tells nothing of the next."""
+async def test_what_was_said_of_an_earlier_call(clock: Clock, link: RuncLink) -> None:
+    """It tells nothing of the next one, nor of another chamber in the same slot."""
     assert link.times.send(b"one")
     os.write(link.theirs.stdout, b"early")
     heard(link, 5)
-    assert link.times.send(b"two")
+    link.times._clock = None  # its slot is given away
+    assert link.times._slot
+    clock.drop(link.times._slot)
+    other = RuncLink(clock)
     before = time.monotonic()
-    assert link.times.took(5) >= before
-    link.times._heard(1, 1.0, 100, 1.0)
-    assert link.times.took(1) >= before
-    assert link.times.sent != 1.0
+    assert other.times.send(b"two")
+    assert other.times._slot == link.times._slot
+    assert other.times.took(5) >= before
+    assert (other.times.sent or before) >= before
+    other.close()
+    other.theirs.close()
+
+
+async def test_what_is_torn_tells_nothing(clock: Clock, link: RuncLink) -> None:
+    """A record of which only a part has been written by the time that it is read."""
+    assert link.times.send(b"one")
+    os.write(link.theirs.stdout, b"early")
+    heard(link, 5)
+    assert clock._page
+    place = (link.times._slot or 0) * 64 + 8 + 24
+    clock._page[place : place + 8] = bytes(8)
+    assert link.times.sent is None
+    assert link.times.took(5) > 1.0
 
 
 async def test_one_that_answers_byte_by_byte(link: RuncLink, line: Line) -> None:
     """It is watched for so long only, is timed no shorter for that, and well again in its next call."""
-    sent: list[float] = []
+    at: list[float] = []
     payload = bytes(2 * LOOKS)
 
     def answer() -> None:
         reply = framed(taken(link, 3), payload)
-        for at in range(len(reply)):
-            os.write(link.theirs.stdout, reply[at : at + 1])
-            time.sleep(0.0002)
-        sent.append(time.monotonic())
+        at.append(time.monotonic())
+        for byte in reply:
+            os.write(link.theirs.stdout, bytes([byte]))
+        at.append(time.monotonic())
 
     candidate = threading.Thread(target=answer)
     candidate.start()
@@ -188,11 +214,86 @@ async def test_one_that_answers_byte_by_byte(link: RuncLink, line: Line) -> None
     candidate.join(HANG_S)
     assert link.times.sent is not None
     assert reply.payload == payload
-    assert reply.elapsed_s >= 2 * LOOKS * 0.0002
+    assert reply.elapsed_s >= at[1] - at[0]
     again, at = answering(link, 3)
     reply = await line.channel.call(b"ask", HANG_S)
     again.join(HANG_S)
+    assert link.times.sent is not None
     assert reply.elapsed_s >= at[1] - at[0]
+
+
+async def test_an_answer_in_pieces(clock: Clock, link: RuncLink, line: Line) -> None:
+    """The time is that of the last one, as the clock saw it, also where the loop has read the others and is late."""
+    half = threading.Event()
+
+    def answer() -> None:
+        reply = framed(taken(link, 3))
+        os.write(link.theirs.stdout, reply[:HEADER_BYTES])
+        half.wait(HANG_S)
+        os.write(link.theirs.stdout, reply[HEADER_BYTES:])
+
+    candidate = threading.Thread(target=answer)
+    candidate.start()
+    calling = asyncio.create_task(line.channel.call(b"ask", HANG_S))
+    async with asyncio.timeout(HANG_S):
+        while link.times._taken < HEADER_BYTES:  # noqa: ASYNC110  the first piece is read by another task
+            await asyncio.sleep(0.001)
+    half.set()
+    seen = heard(link, HEADER_BYTES + 5)
+    time.sleep(0.05)  # noqa: ASYNC251  the loop is late
+    reply = await calling
+    candidate.join(HANG_S)
+    assert link.times.sent is not None
+    assert reply.elapsed_s <= seen - link.times.sent
+
+
+async def test_bytes_that_are_left_unread_hold_up_the_next_call(link: RuncLink, line: Line) -> None:
+    """A pipe of one page, with a byte of the last call in it: what the candidate does before it makes room counts."""
+    fcntl.fcntl(link.theirs.stdin, fcntl.F_SETPIPE_SZ, 4096)
+    size = CALL_BYTES - HEADER_BYTES
+    first = asyncio.create_task(line.channel.call(b"x" * size, HANG_S))
+    call = await asyncio.to_thread(taken, link, size - 1)
+    os.write(link.theirs.stdout, framed(call))
+    await first
+    worked: list[float] = []
+
+    def work_first() -> None:
+        worked.append(time.monotonic())
+        time.sleep(0.05)
+        worked.append(time.monotonic())
+        os.read(link.theirs.stdin, 1)
+        os.write(link.theirs.stdout, framed(taken(link, size)))
+
+    second = asyncio.create_task(line.channel.call(b"x" * size, HANG_S))
+    await asyncio.sleep(0)  # the clock has it
+    async with asyncio.timeout(HANG_S):
+        while link.times.sent is None:  # noqa: ASYNC110  another process tells it
+            await asyncio.sleep(0.001)
+    candidate = threading.Thread(target=work_first)
+    candidate.start()
+    reply = await second
+    candidate.join(HANG_S)
+    assert reply.elapsed_s >= worked[1] - worked[0]
+
+
+async def test_the_end_of_a_stream_does_not_keep_it_busy(clock: Clock, link: RuncLink) -> None:
+    """Nor does that of one whose bytes it looks at no more."""
+    assert link.times.send(b"ask")
+    os.write(link.theirs.stdout, b"x")
+    heard(link, 1)
+    for _ in range(LOOKS):
+        os.write(link.theirs.stdout, b"x")
+        os.read(link._out, 1)
+    os.dup2(link.theirs.stdin, link.theirs.stdout)  # nobody writes any more
+
+    def used() -> float:
+        words = Path(f"/proc/{clock.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    await asyncio.sleep(0.1)
+    before = used()
+    await asyncio.sleep(0.5)
+    assert used() - before < 0.2
 
 
 @pytest.mark.parametrize("length", [CALL_BYTES - HEADER_BYTES, CALL_BYTES - HEADER_BYTES + 1, 200_000])
@@ -268,6 +369,7 @@ async def test_a_clock_that_dies(clock: Clock, link: RuncLink, line: Line) -> No
     assert link.times.sent is None
     assert reply.elapsed_s >= at[1] - at[0]
     await later.close()
+    ready(clock)
     other = RuncLink(clock)
     assert other.times.send(b"ask")
     assert clock.pid not in (None, first)
@@ -289,14 +391,47 @@ async def test_a_clock_that_dies_between_calls(clock: Clock, link: RuncLink, lin
     assert reply.elapsed_s >= at[1] - at[0]
 
 
-async def test_no_clock_can_be_had(link: RuncLink, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls are made all the same, and timed by their caller."""
-    monkeypatch.setattr(sys, "executable", "/nowhere")
-    candidate, at = answering(link, 3)
-    reply = await line.channel.call(b"ask", HANG_S)
-    candidate.join(HANG_S)
-    assert link.times.sent is None
-    assert reply.elapsed_s >= at[1] - at[0]
+async def test_a_clock_that_is_overdue(
+    clock: Clock, link: RuncLink, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that it does not send is nobody's fault, and is not waited for until its time is over."""
+    monkeypatch.setattr("sandbox.channel.OVERDUE_S", 0.05)
+    assert link.times.send(b"x")
+    os.read(link.theirs.stdin, 1)
+    os.kill(clock.pid or 0, signal.SIGSTOP)
+    with pytest.raises(ChannelClosed):
+        await asyncio.wait_for(line.channel.call(b"ask", HANG_S), HANG_S)
+    assert isinstance(line.channel.cause, Unavailable)
+    os.kill(clock.pid or 0, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("why", ["no interpreter", "no program", "no descriptors"])
+async def test_no_clock_can_be_had(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are made all the same, and timed by their caller; after a few starts nobody tries again."""
+    if why == "no interpreter":
+        monkeypatch.setattr(sys, "executable", "/nowhere")
+    elif why == "no program":
+        monkeypatch.setattr("sandbox.clock.clock._PROGRAM", Path("/nowhere"))
+    else:
+        monkeypatch.setattr(os, "pidfd_open", lambda _: os.close(-1))
+    clock = Clock()
+    link = RuncLink(clock)
+    line = Line(link)
+    for _ in range(6):
+        candidate, at = answering(link, 3)
+        reply = await line.channel.call(b"ask", HANG_S)
+        candidate.join(HANG_S)
+        assert link.times.sent is None
+        assert reply.elapsed_s >= at[1] - at[0]
+        async with asyncio.timeout(HANG_S):
+            while clock.pid:  # noqa: ASYNC110  it dies by itself
+                await asyncio.sleep(0.01)
+    assert clock._starts == 3
+    assert not clock._lost
+    await line.close()
+    link.close()
+    link.theirs.close()
+    await clock.close()
 
 
 def test_it_ends_with_its_owner() -> None:
@@ -307,7 +442,10 @@ import asyncio, os, sys, time
 from sandbox.clock import Clock
 async def main():
     clock = Clock()
-    assert clock.watch(int(sys.argv[1]), os.pipe()[0], print, print) and clock.send(1, 1, 0, b"ask")
+    clock.start()
+    while not (slot := clock.watch(int(sys.argv[1]), os.pipe()[0], print)):
+        time.sleep(0.01)
+    assert clock.call(slot, b"ask")
     print(clock.pid, flush=True)
     time.sleep(600)
 asyncio.run(main())

@@ -140,6 +140,47 @@ async def forbidden_calls(arena: Arena) -> Finding:
     return Finding(ran, ran and not reached, str(outcome.ending), evidence)
 
 
+MOVED = """
+import os
+from probe import *
+def moved(call):
+    '''What became of one byte that is moved from pipe to pipe, or to a pipe from memory or a file.'''
+    first, then = os.pipe(), os.pipe()
+    os.write(first[1], b"x")
+    return denied(lambda: call(first[0], then[1])) or "moved"
+def vmsplice(_, pipe):
+    byte = ctypes.create_string_buffer(b"x")
+    piece = (ctypes.c_size_t * 2)(ctypes.addressof(byte), 1)
+    failed(syscall(278, 75, pipe, ctypes.byref(piece), 1, 0)[1])
+def tee(source, pipe):
+    failed(syscall(276, 77, source, pipe, 1, 0)[1])
+def failed(name):
+    if name:
+        import errno
+        raise OSError(getattr(errno, name), name)
+def sendfile(_, pipe):
+    with open("/etc/passwd", "rb") as file:
+        os.sendfile(pipe, file.fileno(), 0, 1)
+tell(splice=moved(lambda source, pipe: os.splice(source, pipe, 1)), tee=moved(tee), vmsplice=moved(vmsplice),
+    sendfile=moved(sendfile))
+"""
+
+
+@attack(
+    "T82",
+    "move bytes into a pipe without a copy, where who waits has its lock",
+    runsc="the sentry does it all by itself, and waits in no pipe of the host's",
+)
+async def moved_bytes(arena: Arena) -> Finding:
+    """One that waited in such a call would have our reading of the other end wait for it, for as long as it likes."""
+
+    def blocked(seen: dict[str, Any]) -> bool:
+        answers = {seen[name] for name in ("splice", "tee", "vmsplice", "sendfile")}
+        return answers <= ({"EINVAL", "ENOSYS", "moved"} if arena.is_gvisor else {"EINVAL"})
+
+    return judged(await arena.run(MOVED), blocked)
+
+
 # A program of one system call, exit(42), as the kernel of a 32-bit machine numbers it. Hand-made, so that no
 # compiler for another architecture is needed: header, one segment, the instructions. Its native twin must run.
 FOREIGN_CALLS = """

@@ -28,7 +28,7 @@ from sandbox.environment import DOCKER
 from sandbox.errors import Refused, Unavailable
 from sandbox.gpus import SeenGpu, gpu_differences, seen_gpus
 from sandbox.inputs import InputStore
-from sandbox.job import Gpu, Input, Job, Limits
+from sandbox.job import Gpu, Input, Job, Limits, Mode
 from sandbox.live import LiveChamber
 from sandbox.logger import logger
 from sandbox.posture import (
@@ -135,6 +135,8 @@ class DockerBackend:
         if self._closed:
             raise Refused("this backend is closed; connect again")
         self.capabilities.admit(job)
+        if job.mode is Mode.RELAY:
+            self._clock.start()
         await self.lease.hold()
         await self._guard.ready()
         config_for = functools.partial(

@@ -33,7 +33,7 @@ from sandbox.clock import Clock
 from sandbox.errors import NoSuchGpu, Refused, SandboxError, Unavailable
 from sandbox.gpus import SeenGpu, gpu_differences
 from sandbox.inputs import InputStore
-from sandbox.job import Gpu, Input, Job, Limits
+from sandbox.job import Gpu, Input, Job, Limits, Mode
 from sandbox.live import LiveChamber
 from sandbox.logger import logger
 from sandbox.posture import FULL, Posture, inside_differences, pids_limit, uids
@@ -135,6 +135,8 @@ class RuncBackend:
         if self._closed:
             raise Refused("this backend is closed; connect again")
         self.capabilities.admit(job)
+        if job.mode is Mode.RELAY:
+            self._clock.start()
         if job.limits.gpu and self._runtime.is_gvisor:
             raise NoSuchGpu("gVisor without a daemon has no GPU so far; use --backend runc, or docker, for this task")
         await self.guarded()
@@ -285,6 +287,8 @@ class RuncBackend:
             self._filters.learn(spec, name, folder)
         except OSError as error:
             raise Unavailable(f"start: no chamber could be prepared in {estate.folder} ({error.strerror})") from error
+        except ValueError as error:
+            raise Refused("the image's environment is no text that a runtime could be told; build it again") from error
         finally:
             link.theirs.close()
         try:

@@ -203,8 +203,14 @@ def _without_the_second() -> int | None:
     except OSError:
         return None
     hide = f"mount -t tmpfs none {_SECOND} && echo hidden && read -r _"
+    if not shutil.which("unshare", path=SEARCH_PATH):
+        raise Refused("crun takes no cgroups of both versions, and there is no unshare to hide one; use --backend runc")
+    # What is mounted later, such as a disk with images, comes to be there, too; what is hidden there stays there.
     with subprocess.Popen(
-        ["unshare", "--mount", _SHELL, "-c", hide], env=_ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ["unshare", "--mount", "--propagation", "slave", _SHELL, "-c", hide],
+        env=_ENVIRONMENT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as holder:
         if not holder.stdout or holder.stdout.readline() != b"hidden\n":
             raise Refused(f"crun takes no cgroups of both versions, and {_SECOND} cannot be hidden; use --backend runc")

@@ -5,6 +5,8 @@ import dataclasses
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -350,3 +352,30 @@ async def test_link_sends_more_than_a_pipe_holds() -> None:
 
 def test_specification_is_json() -> None:
     json.dumps(spec(loopback=True))
+
+
+LATER = """
+import os, subprocess, sys
+from pathlib import Path
+from sandbox.backends.runc import runtime
+second, later = (Path(sys.argv[1], name) for name in ("second", "later"))
+runtime._SECOND = second
+mounts = f"/proc/{os.getpid()}/fd/{runtime._without_the_second()}"
+subprocess.run(["mount", "-t", "tmpfs", "none", later], check=True)
+(later / "file").touch()
+subprocess.run(["nsenter", f"--mount={mounts}", "ls", second, later], check=True)
+print(*(it.name for it in second.iterdir()))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user mounts nothing")
+def test_what_is_mounted_later_is_there_for_crun(tmp_path: Path) -> None:
+    """Such as the disk with the images. What is hidden there is hidden from nobody else."""
+    for name in ("second", "later"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "second" / "cgroup.controllers").write_text("cpu\n")
+    alone = ["unshare", "--mount", "--propagation", "shared"]
+    command = [*alone, sys.executable, "-c", LATER, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [f"{tmp_path}/later:", "file", f"{tmp_path}/second:", "cgroup.controllers"]
