@@ -398,11 +398,10 @@ class State:
             self._trials_at_work.discard(name)
 
     def index(self, node: AnyNode, *, new: bool = False) -> None:
+        self._index_child(node)
         (self.asking.discard if node.asking is None else self.asking.add)(node.id)
-        if new:
-            self._index_child(node)
-            if node.branch and self._is_of_run(node):
-                self.branches.setdefault(node.branch, []).append(node.id)
+        if new and node.branch and self._is_of_run(node):
+            self.branches.setdefault(node.branch, []).append(node.id)
         if node.phase is not Phase.ENDED:
             self.unfinished[node.id] = None
             return

@@ -220,7 +220,7 @@ IN_SLOTS = IN_SLOTS.replace("from contextlib", "from dataclasses import replace\
 async def test_a_backend_with_slots(packages: Packages, tmp_path: Path, method: str) -> None:
     """Nothing is put into what others made, so it may be closed; a fault in it ends the session with its name."""
     place = packages.install(IN_SLOTS.replace('METHOD, AT = "", 0', f'METHOD, AT = "{method}", 8'), PRETEND)
-    folder = write_task(tmp_path / "task")
+    folder = write_task(tmp_path / "task", '[stall]\nheartbeat = "60s"\n')  # by it, a chamber is asked for its facts
     points = [{"value": value} for value in (3, 5, 7)]
     given: dict[str, Any] = {"backend": "pretend", "rate": 1e6, "width": 1}
     if method:
