@@ -156,7 +156,7 @@ class State:
         for node in nodes:
             if node.phase is Phase.ENDED and (not node.branch or node.branch in over or not self._is_of_run(node)):
                 self._index_child(node)
-                (self.asking.discard if node.asking is None else self.asking.add)(node.id)
+                self._index_asking(node)
             else:
                 later.append(node)
         # Not by the time at which they were opened: a resume on another host may have been earlier by its clock.
@@ -399,7 +399,7 @@ class State:
 
     def index(self, node: AnyNode, *, new: bool = False) -> None:
         self._index_child(node)
-        (self.asking.discard if node.asking is None else self.asking.add)(node.id)
+        self._index_asking(node)
         if new and node.branch and self._is_of_run(node):
             self.branches.setdefault(node.branch, []).append(node.id)
         if node.phase is not Phase.ENDED:
@@ -408,6 +408,12 @@ class State:
         self.unfinished.pop(node.id, None)
         if self._ends_branch(node):
             self.branches.pop(node.branch, None)
+
+    def _index_asking(self, node: AnyNode) -> None:
+        if node.asking is not None:
+            self.asking.add(node.id)
+        else:
+            self.asking.discard(node.id)
 
     def _index_child(self, node: AnyNode) -> None:
         parent, _, last = node.id.rpartition(".")
