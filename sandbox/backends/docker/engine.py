@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from sandbox.errors import Lost, NoSuchGpu, Refused, SandboxError, Unavailable
 MINIMUM_API = (1, 41)
 CALL_TIMEOUT_S = 120
 THREADS = 16
+REMOVAL_LOOK_S, LONGEST_REMOVAL_LOOK_S = 0.01, 0.5
 EXECUTE_BYTES = 65_536
 HOW_TO_GET_AN_ENGINE = (
     "start Docker, set DOCKER_HOST to one that runs (unix:// or tcp://), or run `blastdoor up` for a private one;"
@@ -291,27 +293,31 @@ class Engine:
         return await self._call("events", events)
 
     async def remove(self, container: str) -> bool:
-        """Kill and remove, with its anonymous volumes; gone when this returns. False when it was gone already."""
+        """Kill and remove, with its anonymous volumes; gone when this returns. False when it was gone already.
 
-        def remove() -> bool:
+        Where somebody else's removal is in progress, the engine is asked again until it is over: its own wait for
+        that never answers when the removal ends as the wait begins, and one that failed is then ours to do.
+        """
+
+        def remove() -> HTTPStatus:
             try:
                 self._api.remove_container(container, force=True, v=True)
-            except docker.errors.NotFound:
-                return False
             except docker.errors.APIError as error:
-                if error.status_code != 409:
+                if error.status_code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                     raise
-                self._await_removal(container)
-            return True
+                return HTTPStatus(error.status_code)
+            return HTTPStatus.NO_CONTENT
 
-        return await self._call("remove", lambda: _retried(remove, "remove"))
-
-    def _await_removal(self, container: str) -> None:
-        """Somebody else's removal is in progress, and may fail."""
-        with contextlib.suppress(docker.errors.NotFound):
-            ended = self._api.wait(container, condition="removed")
-            if ended.get("Error"):
-                raise Unavailable(f"remove: somebody else's removal failed: {str(ended['Error'])[:200]}")
+        was_there = False
+        ends_at, pause_s = time.monotonic() + CALL_TIMEOUT_S, REMOVAL_LOOK_S
+        while time.monotonic() < ends_at:
+            status = await self._call("remove", lambda: _retried(remove, "remove"))
+            if status is not HTTPStatus.CONFLICT:
+                return was_there or status is HTTPStatus.NO_CONTENT
+            was_there = True
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_REMOVAL_LOOK_S)
+        raise Unavailable(f"remove: somebody else's removal did not end in {CALL_TIMEOUT_S} s; restart the engine")
 
     async def containers(self, label: str) -> Sequence[Mapping[str, Any]]:
         return await self._call("list", lambda: self._api.containers(all=True, filters={"label": label}) or ())

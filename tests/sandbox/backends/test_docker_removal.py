@@ -1,0 +1,103 @@
+"""A removal that somebody else has begun, by an engine of ours that answers as a real one does in moments that pass."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from sandbox.backends.docker import engine as docker_engine
+from sandbox.backends.docker.engine import Engine
+from sandbox.errors import Unavailable
+
+IN_PROGRESS, GONE, REMOVED, FAILED = 409, 404, 204, 500
+HANG_S = 30
+
+
+@contextmanager
+def engine_that_answers(*answers: int) -> Iterator[tuple[Engine, list[int]]]:
+    """To one removal after the other, the last answer for ever; and those that it gave.
+
+    It never answers a wait for a removal, as Docker's does not where the removal ends between the wait's look for the
+    container and its entry in the list of those who wait.
+    """
+    given: list[int] = []
+    over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer(200, b'{"ApiVersion": "1.45"}')
+
+        def do_DELETE(self) -> None:
+            given.append(answers[min(len(given), len(answers) - 1)])
+            self._answer(given[-1], b'{"message": "as it was told"}' if given[-1] != REMOVED else b"")
+
+        def do_POST(self) -> None:
+            over.wait()
+            self.close_connection = True
+
+        def _answer(self, status: int, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            if status != REMOVED:
+                self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        engine = Engine(f"tcp://127.0.0.1:{server.server_port}")
+        try:
+            yield engine, given
+        finally:
+            over.set()
+            engine.close()
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answers", "was_there"),
+    [
+        pytest.param((REMOVED,), True, id="ours"),
+        pytest.param((GONE,), False, id="gone before"),
+        pytest.param((IN_PROGRESS, GONE), True, id="somebody else's"),
+        pytest.param((IN_PROGRESS,) * 4 + (GONE,), True, id="somebody else's, slowly"),
+        pytest.param((IN_PROGRESS, REMOVED), True, id="theirs failed, and ours did it"),
+        pytest.param((IN_PROGRESS, FAILED, IN_PROGRESS, GONE), True, id="a failure that passed"),
+    ],
+)
+async def test_gone_when_it_returns(answers: Sequence[int], was_there: bool) -> None:
+    """Whoever began it, remove returns once the engine says that it is gone, and only then."""
+    with engine_that_answers(*answers) as (engine, given):
+        assert await asyncio.wait_for(engine.remove("chamber"), HANG_S) is was_there
+        assert given == list(answers)
+
+
+async def test_a_removal_that_fails() -> None:
+    """The reason is told once theirs has failed and ours fails, too."""
+    with engine_that_answers(IN_PROGRESS, FAILED) as (engine, _), pytest.raises(Unavailable, match="as it was told"):
+        await asyncio.wait_for(engine.remove("chamber"), HANG_S)
+
+
+async def test_a_removal_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given up, with what to do."""
+    monkeypatch.setattr(docker_engine, "CALL_TIMEOUT_S", 0.1)
+    with engine_that_answers(IN_PROGRESS) as (engine, _), pytest.raises(Unavailable, match="restart the engine"):
+        await asyncio.wait_for(engine.remove("chamber"), HANG_S)
+
+
+async def test_other_calls_go_on_meanwhile() -> None:
+    """More removals at once than the engine has threads, all of them somebody else's, keep none from a call."""
+    with engine_that_answers(*(IN_PROGRESS,) * 200, GONE) as (engine, _):
+        removals = [asyncio.create_task(engine.remove(f"chamber-{number}")) for number in range(40)]
+        assert (await asyncio.wait_for(engine.version(), HANG_S))["ApiVersion"] == "1.45"
+        assert await asyncio.wait_for(asyncio.gather(*removals), HANG_S) == [True] * 40
