@@ -19,8 +19,6 @@ return is still the candidate's word: check shapes, ranges and counts.
 from __future__ import annotations
 
 import contextlib
-import csv
-import hashlib
 import importlib
 import io
 import json
@@ -31,10 +29,14 @@ import re
 import stat
 import struct
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+
+# As type checkers know it. Each judge of each attempt begins with this module: typing, and what only some of them use,
+# would take as much processor time as all the rest.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 __all__ = [
     "AlreadyPublished",
@@ -213,6 +215,8 @@ def load_csv(
     delimiter: str = ",",
 ) -> list[list[str]]:
     """Rows of text cells, all of one width; turn a cell into a number with `number`. Empty lines are left out."""
+    import csv
+
     name = _shown(path)
     text = _decoded(load_bytes(path, max_bytes), name)
     rows: list[list[str]] = []
@@ -257,13 +261,14 @@ def load_npy(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES, allow_nan
     return array
 
 
-class NpyHeader(NamedTuple):
+class NpyHeader:
     """`start` is where the values begin; `code` is what struct calls one of them."""
 
-    dtype: str
-    fortran: bool
-    shape: tuple[int, ...]
-    start: int
+    def __init__(self, dtype: str, fortran: bool, shape: tuple[int, ...], start: int) -> None:
+        self.dtype = dtype
+        self.fortran = fortran
+        self.shape = shape
+        self.start = start
 
     @property
     def kind(self) -> str:
@@ -414,17 +419,19 @@ def _claim(path: Path) -> None:
 
 
 def _write_beside(path: Path, data: bytes) -> None:
-    descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
-    with os.fdopen(descriptor, "wb") as file:
+    beside = path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}")
+    with beside.open("xb") as file:
         file.write(data)
         file.flush()
-        os.fsync(descriptor)
-    Path(beside).replace(path)
+        os.fsync(file.fileno())
+    beside.replace(path)
 
 
 def _file_name(task_id: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", task_id)[:80]
     if plain != task_id:
+        import hashlib
+
         plain += "-" + hashlib.sha256(task_id.encode("utf-8", "backslashreplace")).hexdigest()[:12]
     return f"task_{plain}.json"
 

@@ -147,6 +147,15 @@ def test_it_needs_nothing_new() -> None:
     assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names)
 
 
+def test_it_begins_with_little() -> None:
+    """Every judge imports it: what takes long to import and only some use is not among what it brings."""
+    code = f"import sys; sys.path.insert(0, {str(GUEST)!r}); import blastdoor_judge; print(*sys.modules)"
+    # Without site, where packages that are installed may import whatever they like.
+    brought = subprocess.run([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert "blastdoor_judge" in brought.split()
+    assert not {"csv", "hashlib", "random", "shutil", "tempfile", "typing"} & set(brought.split())
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_any_shell_can_publish(chamber: Chamber, shell: str) -> None:
     """Claimed exclusively, written beside, renamed; a second one fails and changes nothing."""
