@@ -188,15 +188,22 @@ class Cgroups:
     def end(self, group: str, within_s: float = KILL_S) -> None:
         """Kill all of a group and remove it. Raises Unavailable when its processes do not end.
 
-        First who could still make something: a runtime in its lobby.
+        First who could still make something: a runtime in its lobby. Where the kernel does not let us see what is in a
+        group, since we have no descriptor left, say, that is no proof that nothing is.
         """
         until = time.monotonic() + within_s
         for lobby in self._lobbies(group):
             self._end(lobby, until)
         if self._removed(group):
             return  # as a rule: all of it is dead, and it made no groups of its own
-        for folder in sorted(self._folders(group), key=lambda it: len(it.parts), reverse=True):
-            self._end(folder, until)
+        while True:
+            for folder in sorted(self._folders(group), key=lambda it: len(it.parts), reverse=True):
+                self._end(folder, until)
+            if not self.exists(group):
+                return
+            if time.monotonic() > until:
+                raise Unavailable(f"what is in {group} cannot be seen, so that it does not end")
+            time.sleep(_PAUSE_S)
 
     def _removed(self, group: str) -> bool:
         gone = True

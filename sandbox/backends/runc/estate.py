@@ -83,8 +83,11 @@ class Estate:
     def end(self, chamber: str, within_s: float = KILL_S) -> None:
         """A chamber: its processes, its groups, its folder. Harmless when gone. Raises Unavailable if it lives on."""
         self._unended.add(chamber)
-        self.cgroups.end(self.group(chamber), within_s)
-        remove_own(self.folder / chamber)
+        try:
+            self.cgroups.end(self.group(chamber), within_s)
+            remove_own(self.folder / chamber)
+        except OSError as error:
+            raise Unavailable(f"what is left of {chamber} cannot be removed ({error.strerror})") from error
         self._unended.discard(chamber)
 
     def end_again(self) -> None:

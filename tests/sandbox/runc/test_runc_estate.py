@@ -1,5 +1,7 @@
 """Where an owner's chambers have their folders: in memory where there is a place for it, and always known by a link."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from sandbox.backends.runc import estate as estates
 from sandbox.backends.runc.cgroups import WANTED, Cgroups, Hierarchy
 from sandbox.backends.runc.estate import Estate, owners, sweep
+from sandbox.errors import Unavailable
 
 
 @pytest.fixture
@@ -72,3 +75,40 @@ def test_on_disk(memory: Path, groups: Cgroups, tmp_path: Path, monkeypatch: pyt
     assert sweep(tmp_path / "state", owner.owner, groups) == [f"blastdoor-{owner.owner}"]
     assert list(memory.iterdir()) == []
     assert (tmp_path / "theirs").is_dir() == (why == "taken")
+
+
+def _none_left(*_: object) -> None:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def test_a_group_that_nobody_can_look_into(groups: Cgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no descriptor left, nothing is seen in it: that is no proof that its processes have ended."""
+    group = tmp_path / "cgroup/blastdoor-o/c"
+    (group / "alive").mkdir(parents=True)
+    monkeypatch.setattr(os, "scandir", _none_left)
+    with pytest.raises(Unavailable):
+        groups.end("blastdoor-o/c", 0.01)
+    assert group.exists()
+    monkeypatch.undo()
+    groups.end("blastdoor-o/c", 0.01)
+    assert not group.exists()
+
+
+def test_a_folder_that_cannot_be_removed(
+    memory: Path, groups: Cgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its chamber is not known to have ended, and is ended again later."""
+    owner = Estate(tmp_path / "state", groups)
+    folder = owner.chamber("one")
+    opened = os.open
+
+    def none_left(path: str, *more: int, **where: int) -> int:
+        return _none_left() if path == folder else opened(path, *more, **where)  # type: ignore[return-value]
+
+    monkeypatch.setattr(os, "open", none_left)
+    with pytest.raises(Unavailable):
+        owner.end("one")
+    monkeypatch.undo()
+    owner.end_again()
+    assert not folder.exists()
+    owner.release()
