@@ -228,7 +228,11 @@ class RuncBackend:
     async def _make_unshielded(self, spec_for: SpecFor, limits: Limits, gpus: tuple[str, ...]) -> LiveChamber:
         uid, chamber_id = next(self._uids), uuid.uuid4().hex[:12]
         name = f"blastdoor-{self.owner}-{chamber_id}"
-        link = RuncLink(self._clock)
+        try:
+            link = RuncLink(self._clock)
+        except BaseException:
+            self._gpus.give_back(gpus)
+            raise
         try:
             usd_per_second = self._config.rates.per_second(limits)
             spec = spec_for(chamber_id, uid, gpus)

@@ -18,13 +18,14 @@ Piece = tuple[Stream, memoryview]
 
 
 class RuncLink:
-    """What `receive` returns is valid until the next call of it. `began` is called with the first process's grip."""
+    """What `receive` returns is valid until the next call of it. `began` is called with the first process's grip.
+
+    Raises Unavailable where there are no descriptors for its pipes.
+    """
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._loop = asyncio.get_running_loop()
-        stdin, self._stdin = os.pipe()
-        self._out, stdout = os.pipe()
-        self._err, stderr = os.pipe()
+        (stdin, self._stdin), (self._out, stdout), (self._err, stderr) = _pipes(3)
         self.theirs = Streams(stdin, stdout, stderr)
         self._open = {self._out: Stream.STDOUT, self._err: Stream.STDERR}
         for descriptor in (self._stdin, self._out, self._err):
@@ -130,3 +131,17 @@ class RuncLink:
         finally:
             if not self._closed:
                 self._loop.remove_writer(self._stdin)
+
+
+def _pipes(count: int) -> list[tuple[int, int]]:
+    """All of them or none: those of a chamber that never was would be missing for good."""
+    made: list[tuple[int, int]] = []
+    try:
+        for _ in range(count):
+            made.append(os.pipe())  # noqa: PERF401  those that were made must be known when one cannot be
+    except OSError as error:
+        for ends in made:
+            for descriptor in ends:
+                os.close(descriptor)
+        raise Unavailable(f"start: no pipes for a chamber ({error.strerror}); raise `ulimit -n`") from error
+    return made

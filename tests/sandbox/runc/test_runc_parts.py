@@ -5,6 +5,7 @@ import dataclasses
 import errno
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -379,3 +380,22 @@ def test_what_is_mounted_later_is_there_for_crun(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [f"{tmp_path}/later:", "file", f"{tmp_path}/second:", "cgroup.controllers"]
+
+
+async def test_no_descriptors_for_a_chamber() -> None:
+    """The provider's failure, and none of those that there were is lost with it."""
+    first = RuncLink()  # with what is made once
+    first.close()
+    first.theirs.close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    spare = [os.dup(0) for _ in range(5)]
+    there = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(spare) + 1, hard))
+    try:
+        for descriptor in spare:
+            os.close(descriptor)
+        with pytest.raises(Unavailable, match="ulimit"):
+            RuncLink()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(list(Path("/proc/self/fd").iterdir())) == there - len(spare)
