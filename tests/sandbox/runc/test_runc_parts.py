@@ -382,6 +382,10 @@ def test_what_is_mounted_later_is_there_for_crun(tmp_path: Path) -> None:
     assert done.stdout.split() == [f"{tmp_path}/later:", "file", f"{tmp_path}/second:", "cgroup.controllers"]
 
 
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def test_no_descriptors_for_a_chamber() -> None:
     """The provider's failure, and none of those that there were is lost with it."""
     first = RuncLink()  # with what is made once
@@ -389,7 +393,7 @@ async def test_no_descriptors_for_a_chamber() -> None:
     first.theirs.close()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     spare = [os.dup(0) for _ in range(5)]
-    there = len(list(Path("/proc/self/fd").iterdir()))
+    there = descriptors()
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(spare) + 1, hard))
     try:
         for descriptor in spare:
@@ -398,4 +402,4 @@ async def test_no_descriptors_for_a_chamber() -> None:
             RuncLink()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert len(list(Path("/proc/self/fd").iterdir())) == there - len(spare)
+    assert descriptors() == there - len(spare)
