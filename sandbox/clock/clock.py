@@ -3,6 +3,7 @@
 import asyncio
 import mmap
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -30,6 +31,8 @@ from sandbox.logger import logger
 _PROGRAM = Path(__file__).with_name("process.py")
 _END_S = 10.0
 _STARTS = 3
+# What its process has open beside the two descriptors of each chamber.
+_OWN_DESCRIPTORS = 16
 
 
 class Clock:
@@ -153,7 +156,7 @@ class Clock:
             theirs.close()
             os.close(memory)
         self._process, self._line, self._page, self._grip = process, ours, page, grip
-        self._free = list(range(1, SLOTS))
+        self._free = list(range(1, min(SLOTS, _room() + 1)))
         self._loop.add_reader(self._grip, self._died)
 
     def _died(self) -> None:
@@ -174,3 +177,9 @@ class Clock:
         self._lost = {}
         self._late.clear()
         self._free.clear()
+
+
+def _room() -> int:
+    """For so many chambers it can have descriptors: one that is handed more than it may have gets none of them."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return SLOTS if most == resource.RLIM_INFINITY else max(0, (most - _OWN_DESCRIPTORS) // 2)

@@ -33,6 +33,8 @@ class CallTimes:
         """Whether the clock sends it; else the caller has to, and takes the time before."""
         self._begin(call)
         self.by_clock = self._call is not None
+        if not self.by_clock:
+            self._begin(b"")  # the caller sends it; when its answer came is still for the clock to say
         return self.by_clock
 
     def look(self) -> None:
@@ -51,10 +53,13 @@ class CallTimes:
         return said[2] if said and said[1] >= self._taken else time.monotonic()
 
     def close(self) -> None:
-        """Before the descriptors themselves are closed."""
+        """Before the descriptors themselves are closed. What was read by then, and is counted later, is of no slot: it
+        may be another chamber's by now.
+        """
         self._arrivals.close()
         if self._clock and self._slot is not None:
             self._clock.drop(self._slot)
+        self._clock = None
 
     def _begin(self, call: bytes) -> None:
         if self._slot is None and self._clock:

@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import resource
 import select
 import signal
 import socket
@@ -307,6 +308,57 @@ async def test_a_call_of_any_size(link: RuncLink, line: Line, length: int) -> No
         by_clock = size <= CALL_BYTES - HEADER_BYTES
         assert (link.times.sent is not None) == by_clock
         assert at[1] - at[0] <= reply.elapsed_s <= time.monotonic() - started
+
+
+async def test_a_loop_that_comes_late_to_an_answer(clock: Clock, link: RuncLink, line: Line) -> None:
+    """The end of every call is the clock's, also of one that is too large for it to send, and sent in one piece."""
+    size = CALL_BYTES
+    first, _ = answering(link, 3)
+    await line.channel.call(b"ask", HANG_S)
+    first.join(HANG_S)
+    candidate, at = answering(link, size)
+    calling = asyncio.create_task(line.channel.call(b"x" * size, HANG_S))
+    async with asyncio.timeout(HANG_S):
+        while not at:  # noqa: ASYNC110  a thread tells it
+            await asyncio.sleep(0.001)
+    candidate.join(HANG_S)  # the loop is late
+    seen = heard(link, 2 * (HEADER_BYTES + 5))
+    time.sleep(0.05)  # noqa: ASYNC251  and later still
+    reply = await calling
+    assert at[1] - at[0] <= reply.elapsed_s <= seen - at[0] + 0.04
+
+
+async def test_what_is_counted_after_the_end(clock: Clock, link: RuncLink) -> None:
+    """The slot of a chamber that is closed may be another one's by then."""
+    assert link.times.send(b"ask")
+    slot = link.times._slot or 0
+    link.times.close()
+    assert clock._page
+    before = bytes(clock._page[slot * 64 : slot * 64 + 8])
+    link.times.took(5000)
+    assert bytes(clock._page[slot * 64 : slot * 64 + 8]) == before
+
+
+async def test_more_chambers_than_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is handed no more than it may have open: those beyond go without it, and it lives on."""
+    few = (24, 24)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: few)
+    clock = Clock()
+    ready(clock)
+    pid, room = clock.pid or 0, (few[0] - 16) // 2
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, few)
+    links = [RuncLink(clock) for _ in range(12)]
+    assert [link.times.send(b"ask") for link in links] == [True] * room + [False] * (len(links) - room)
+    for link in links[:room]:
+        assert await asyncio.to_thread(os.read, link.theirs.stdin, 3) == b"ask"
+    links[0].close()
+    assert links[-1].times.send(b"ask")
+    assert await asyncio.to_thread(os.read, links[-1].theirs.stdin, 3) == b"ask"
+    assert clock.pid == pid
+    for link in links:
+        link.close()
+        link.theirs.close()
+    await clock.close()
 
 
 async def test_a_chamber_that_does_not_read(link: RuncLink, line: Line) -> None:
