@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 _FENCE = 3.0
 _ENOUGH_TO_TELL = 8
+# Beyond it, sums and distances of scores are no numbers any more.
+_FURTHEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Axis:
 
 
 def axis_of(scores: Sequence[float], best: Sequence[float], rows: int) -> Axis:
-    """`best` is always inside."""
+    """`best` is always inside, unless a float can hardly tell it."""
+    scores, best = [[max(-_FURTHEST, min(_FURTHEST, it)) for it in them] for them in (scores, best)]
     low, high = _fences(scores)
     inside = [*(score for score in scores if low <= score <= high), *best] or [0.0]
     low, high = min(inside), max(inside)

@@ -16,6 +16,7 @@ from orchestrator.views.render.axis import axis_of
 from orchestrator.views.render.chart import _Placing, _seen, chart
 from orchestrator.views.render.layout import plain
 from orchestrator.views.render.model import Point, Series, Step
+from orchestrator.views.render.svg import svg
 from tests.orchestrator.views.campaign.builder import Story, campaign
 
 
@@ -43,6 +44,15 @@ def story() -> Story:
     told = Story().open()
     told.baseline(1.0)
     return told
+
+
+@pytest.mark.parametrize("scores", [[1e308], [-1e308, 1.7e308], [5e307, 2.0] * 6, [1e308] * 9])
+def test_a_score_that_is_hardly_a_number(story: Story, scores: list[float]) -> None:
+    """A judge may take it for a score, so nothing that draws it may break."""
+    for number, score in enumerate(scores):
+        story.attempt("1", score, kept=number == 0)
+    assert "kept 2" in drawn(story)
+    assert "<svg" in svg(series_of(story.state, Metric()))
 
 
 def test_every_status_has_its_sign_and_count(story: Story) -> None:
