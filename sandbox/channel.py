@@ -105,11 +105,12 @@ class FrameChannel:
             try:
                 return await self._ask(payload, length, timeout, times)
             except TimeoutError:
-                self._fail(WireFault(Fault.FRAME_LATE, f"no reply within {timeout:g} s"))
+                self._fail(_unsent(times) or WireFault(Fault.FRAME_LATE, f"no reply within {timeout:g} s"))
             except (WireFault, Unavailable) as cause:
                 self._fail(cause)
             except asyncio.CancelledError:
                 self._closed = self.given_up = True
+                self.cause = _unsent(times)
                 raise
             finally:
                 self._waiting = None
@@ -164,12 +165,12 @@ class FrameChannel:
         raise ChannelClosed
 
     def _lose_unsent(self, times: CallTimes) -> None:
-        if times.sent is None:
+        if _unsent(times):
             self._lose()
 
     def _lose(self) -> None:
         if self._waiting and not self._waiting.done():
-            self._waiting.set_exception(Unavailable("the clock of calls ended, and nobody knows what it had sent"))
+            self._waiting.set_exception(_lost())
 
     def _began(self, length: int, first: bytes) -> Taker | None:
         """A taker for the reply that begins, where its caller wants it ahead."""
@@ -189,3 +190,12 @@ class FrameChannel:
 def _look(times: CallTimes | None) -> None:
     if times:
         times.look()
+
+
+def _unsent(times: CallTimes | None) -> Unavailable | None:
+    """Nobody is late with an answer to what the clock was given and has not sent."""
+    return _lost() if times and times.by_clock and times.sent is None else None
+
+
+def _lost() -> Unavailable:
+    return Unavailable("the clock of calls ended, and nobody knows what it had sent")

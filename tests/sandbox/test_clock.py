@@ -457,6 +457,19 @@ async def test_a_clock_that_is_overdue(
     os.kill(clock.pid or 0, signal.SIGCONT)
 
 
+@pytest.mark.parametrize("whose", ["channel", "caller"])
+async def test_a_clock_that_is_late_for_a_short_limit(clock: Clock, link: RuncLink, line: Line, whose: str) -> None:
+    """The time of a candidate that was not asked is not up, however little it has left."""
+    assert link.times.send(b"x")
+    os.read(link.theirs.stdin, 1)
+    os.kill(clock.pid or 0, signal.SIGSTOP)
+    limits = (0.05, HANG_S) if whose == "channel" else (HANG_S, 0.05)
+    with pytest.raises((ChannelClosed, TimeoutError)):
+        await asyncio.wait_for(line.channel.call(b"ask", limits[0]), limits[1])
+    assert isinstance(line.channel.cause, Unavailable)
+    os.kill(clock.pid or 0, signal.SIGCONT)
+
+
 @pytest.mark.parametrize("why", ["no interpreter", "no program", "no descriptors"])
 async def test_no_clock_can_be_had(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are made all the same, and timed by their caller; after a few starts nobody tries again."""
