@@ -4,9 +4,9 @@ Where scores are noisy, a candidate that is tested was chosen because its first 
 repeats, so their median is what is shown. A node without repeats has only been screened, and is marked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median_high, median_low
 
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Purpose
@@ -48,7 +48,7 @@ def headline(state: State, node: Node, cohort: str | None = None) -> Headline | 
         return Headline(first.metrics, first.cohort, screened=screened, at_most=first.at_most, tier=first.tier)
     # What only the first run has is no ranked metric: every repeat must have those.
     names = [name for name in first.metrics if all(name in it.metrics for it in runs)]
-    medians = {name: median(it.metrics[name] for it in runs) for name in names}
+    medians = {name: _middle([it.metrics[name] for it in runs]) for name in names}
     # The median of many is a bound where half of them are.
     at_most = tuple(name for name in names if 2 * sum(name in it.at_most for it in runs) >= len(runs))
     return Headline(medians, first.cohort, runs=len(runs), at_most=at_most, tier=first.tier)
@@ -69,3 +69,8 @@ def repeats_of(state: State, node: Node, cohort: str) -> list[Verdict]:
     elif not node.certification and state.runs[str(run_of(node.id))].noisy:
         told += [state.trials[name] for name in node.measured]
     return [it.verdict for it in told if it.verdict and it.verdict.valid and it.verdict.cohort == cohort]
+
+
+def _middle(values: Sequence[float]) -> float:
+    """Their median, also of two whose sum is no number any more."""
+    return median_low(values) / 2 + median_high(values) / 2

@@ -163,3 +163,17 @@ async def test_strict(tmp_path: Path) -> None:
     assert (dict(found.metrics), found.runs, found.screened) == ({"score": 3.0}, 0, False)
     assert (folder / ".blastdoor" / "metrics.csv").read_text().startswith("iteration,node,score (higher is better)\n")
     assert LEGEND not in shown(folder, "tree")
+
+
+async def test_scores_that_a_float_can_hardly_tell(tmp_path: Path) -> None:
+    """A candidate may bring its judge to them; a median of two of them is a number all the same, in every view."""
+    folder, script = write_task(tmp_path / "task", noisy(repeats=12, champion=2)), Script()
+    async with scripted(folder, script, {"value": 1.7e308}) as session:
+        script.noise = scripted_scores(session.bench.state, {})
+        await session.run()
+        found = headline(session.bench.state, session.bench.state.nodes["1.1"])
+    assert found
+    assert found.runs % 2 == 0
+    assert found.metrics["score"] == 1.7e308
+    for words in (("status",), ("status", "--json"), ("tree", "--json"), ("show", "1.1"), ("chart",), ("report",)):
+        assert "inf" not in shown(folder, *words).lower().replace("info", "")
