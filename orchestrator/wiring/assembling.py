@@ -1,7 +1,7 @@
 """A campaign put together from its parts."""
 
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from orchestrator.awake import Awake
@@ -63,7 +63,7 @@ async def make_bench(
     if options["control"]:
         proposers[Role.CONTROL] = make_proposer(options["control"], task, control=True)
     return Workbench(
-        **vars(parts),
+        **{it.name: getattr(parts, it.name) for it in fields(parts)},
         root=root,
         book=book,
         artifacts=artifacts,
