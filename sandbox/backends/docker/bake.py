@@ -24,8 +24,8 @@ STARTING_S = 60.0
 
 
 async def bake(host: str, spec: ImageSpec, progress: Callable[[str], None], limit_s: float = LIMIT_S) -> BakedImage:
-    # The engine's own timeout is for a call that says nothing; a step may be silent for as long as it has time.
-    engine = await asyncio.to_thread(Engine, host, timeout=limit_s)
+    # A step may be silent for as long as it has time.
+    engine = await asyncio.to_thread(Engine, host, patience=limit_s)
     try:
         async with asyncio.timeout(limit_s):
             return await _baked(engine, spec, progress)

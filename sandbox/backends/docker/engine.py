@@ -15,15 +15,19 @@ from typing import Any, TypeVar
 
 import docker
 import docker.errors
+import requests
 import requests.exceptions
 import urllib3.exceptions
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from sandbox.answers import items, needed, text
 from sandbox.errors import Lost, NoSuchGpu, Refused, SandboxError, Unavailable
+from sandbox.wire.demux import Demultiplexer
 
 MINIMUM_API = (1, 41)
 CALL_TIMEOUT_S = 120
+# For what says nothing for as long as an image is large, or as a command of a person's takes.
+PATIENCE_S = 1800
 THREADS = 16
 REMOVAL_LOOK_S, LONGEST_REMOVAL_LOOK_S = 0.01, 0.5
 EXECUTE_BYTES = 65_536
@@ -100,21 +104,35 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
             todo += [item for item in current.args if isinstance(item, BaseException)]
 
 
-class Engine:
-    """A Docker engine. Every method may raise Unavailable; what else it raises stands with it."""
+class _Client(docker.APIClient):  # type: ignore[misc]  # the package has no types
+    """The package's own, with an end to every wait: some of its calls have none, nor has any body that is streamed."""
 
-    def __init__(self, host: str, threads: int = THREADS, timeout: float = CALL_TIMEOUT_S) -> None:
+    def send(self, request: requests.PreparedRequest, **settings: Any) -> requests.Response:
+        if settings.get("timeout") is None:
+            settings["timeout"] = self.timeout
+        answer: requests.Response = super().send(request, **settings)
+        return answer
+
+    def _disable_socket_timeout(self, _: object) -> None:
+        """One that has to be waited for longer has a client of its own."""
+
+
+class Engine:
+    """A Docker engine. Every method may raise Unavailable; what else it raises stands with it.
+
+    `timeout` is how long it may say nothing; `patience` where it runs something, or makes, saves or unpacks an archive.
+    """
+
+    def __init__(
+        self, host: str, threads: int = THREADS, timeout: float = CALL_TIMEOUT_S, patience: float = PATIENCE_S
+    ) -> None:
         if not host.startswith(("unix://", "tcp://", "http://")):
             raise Refused(f"DOCKER_HOST {host!r} cannot be used; forward the socket and name it as unix:// or tcp://")
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="docker")
         with translating_docker_errors("connect"):
-            self._api = docker.APIClient(
-                base_url=host,
-                version="auto",
-                timeout=timeout,
-                max_pool_size=threads,
-                use_ssh_client=False,
-            )
+            about: dict[str, Any] = {"base_url": host, "max_pool_size": threads, "use_ssh_client": False}
+            self._api = _Client(**about, version="auto", timeout=timeout)
+            self._patient = _Client(**about, version=self._api.api_version, timeout=patience)
         if tuple(map(int, self._api.api_version.split("."))) < MINIMUM_API:
             raise Refused(f"the engine speaks API {self._api.api_version}; Docker 20.10 (API 1.41) is the minimum")
 
@@ -133,7 +151,7 @@ class Engine:
 
         def save() -> None:
             with archive.open("wb") as target:
-                target.writelines(self._api.get_image(name))
+                target.writelines(self._patient.get_image(name))
 
         await self._call(f"save image {name}", save)
 
@@ -171,7 +189,7 @@ class Engine:
             try:
                 repository, _, tag = name.partition(":")
                 content = itertools.chain([head], self._api.export(container))
-                self._api.import_image_from_data(content, repository, tag, changes=list(changes))
+                self._patient.import_image_from_data(content, repository, tag, changes=list(changes))
             finally:
                 self._api.remove_container(container, force=True, v=True)
 
@@ -196,7 +214,9 @@ class Engine:
     async def commit(self, container: str, name: str, changes: Sequence[str]) -> None:
         """An image of what a container holds now; the name moves to it only once it is complete."""
         repository, _, tag = name.partition(":")
-        await self._call(f"commit {name}", lambda: self._api.commit(container, repository, tag, changes=list(changes)))
+        await self._call(
+            f"commit {name}", lambda: self._patient.commit(container, repository, tag, changes=list(changes))
+        )
 
     async def create(self, name: str, config: dict[str, object]) -> str:
         """Create a container and return its id. A lost reply is safe to retry: the name is unique and ours."""
@@ -231,9 +251,13 @@ class Engine:
 
         def execute() -> tuple[int, bytes]:
             made = self._api.exec_create(container, list(command), user="0", environment=dict(environment))
-            output = b""
-            for chunk in self._api.exec_start(made, stream=True):
-                output = (output + chunk)[-EXECUTE_BYTES:]
+            output, demultiplexer = b"", Demultiplexer()
+            # The package's own reading of it waits for ever.
+            with contextlib.closing(self._patient.exec_start(made, socket=True)) as stream:
+                while piece := stream.read(EXECUTE_BYTES):
+                    said = b"".join(part for _, part in demultiplexer.feed(piece))
+                    output = (output + said)[-EXECUTE_BYTES:]
+                stream._response.close()
             return int(needed(self._api.exec_inspect(made), "ExitCode")), output
 
         return await self._call("execute", execute)
@@ -243,7 +267,7 @@ class Engine:
 
         def put() -> None:
             with archive.open("rb") as content:
-                self._api.put_archive(container, folder, content)
+                self._patient.put_archive(container, folder, content)
 
         await self._call("copy into", put)
 
@@ -348,6 +372,7 @@ class Engine:
     def close(self) -> None:
         self._threads.shutdown(wait=False)
         self._api.close()
+        self._patient.close()
 
     async def _call(self, doing: str, work: Callable[[], T]) -> T:
         def translated() -> T:

@@ -1,0 +1,103 @@
+"""An engine of ours that takes a call and falls silent: before its answer, or in the middle of it."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from sandbox.backends.docker.engine import Engine
+from sandbox.errors import Unavailable
+
+TIMEOUT_S, HANG_S = 0.3, 20
+ABOUT = json.dumps({"ApiVersion": "1.45", "Id": "made"}).encode()
+Call = Callable[[Engine, Path], Awaitable[object]]
+
+
+@contextmanager
+def engine_that_falls_silent(at: str, *, begins: bool) -> Iterator[Engine]:
+    """At calls whose path ends like that: with the beginning of an answer, or without one. It answers all others."""
+    over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._take_in()
+            is_silent = self.path.partition("?")[0].endswith(at)
+            if begins or not is_silent:
+                self.send_response(204 if self.command == "DELETE" else 200)
+                if is_silent:
+                    self.send_header("transfer-encoding", "chunked")
+                elif self.command != "DELETE":
+                    self.send_header("content-length", str(len(ABOUT)))
+                self.end_headers()
+            if is_silent:
+                over.wait()
+                self.close_connection = True
+            elif self.command != "DELETE":
+                self.wfile.write(ABOUT)
+
+        def _take_in(self) -> None:
+            if self.headers.get("transfer-encoding") == "chunked":
+                while size := int(self.rfile.readline(), 16):
+                    self.rfile.read(size + len(b"\r\n"))
+                self.rfile.readline()
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+
+        do_POST = do_PUT = do_DELETE = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """The client hung up."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        engine = Engine(f"tcp://127.0.0.1:{server.server_port}", timeout=TIMEOUT_S, patience=2 * TIMEOUT_S)
+        try:
+            yield engine
+        finally:
+            over.set()
+            engine.close()
+            server.shutdown()
+            thread.join()
+
+
+CALLS: dict[str, tuple[str, Call]] = {
+    "attach": ("/attach", lambda engine, _: engine.attach("it")),
+    "events": ("/events", lambda engine, _: engine.events("it")),
+    "execute": ("/start", lambda engine, _: engine.execute("it", ["true"], {})),
+    "commit": ("/commit", lambda engine, _: engine.commit("it", "name:tag", [])),
+    "copy an image, out": ("/export", lambda engine, _: engine.copy_image("it", "name:tag", [], b"", {})),
+    "copy an image, in": ("/images/create", lambda engine, _: engine.copy_image("it", "name:tag", [], b"", {})),
+    "save an image": ("/get", lambda engine, folder: engine.save_image("it", folder / "image.tar")),
+    "copy out of": ("/archive", lambda engine, folder: engine.get("it", "/folder", folder / "files.tar")),
+    "logs": ("/logs", lambda engine, _: engine.logs("it")),
+    "inspect": ("/json", lambda engine, _: engine.inspect("it")),
+    "remove": ("/it", lambda engine, _: engine.remove("it")),
+    "wait": ("/wait", lambda engine, _: engine.wait("it", TIMEOUT_S)),
+}
+# Their answers have no body that is waited for.
+WITHOUT_A_BODY = ("attach", "remove")
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [pytest.param(name, False, id=name) for name in CALLS]
+    + [pytest.param(name, True, id=f"{name}, half an answer") for name in CALLS if name not in WITHOUT_A_BODY],
+)
+async def test_it_is_not_waited_for_for_ever(name: str, begins: bool, tmp_path: Path) -> None:
+    """Whatever was asked, and however far the answer came."""
+    at, call = CALLS[name]
+    with engine_that_falls_silent(at, begins=begins) as engine, pytest.raises(Unavailable):
+        await asyncio.wait_for(call(engine, tmp_path), HANG_S)
