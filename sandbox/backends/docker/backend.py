@@ -274,9 +274,13 @@ class DockerBackend:
 
     async def remove_left(self) -> None:
         """Try once more to end what could not be ended: it may still run, and the owner's lease protects it."""
-        for name in list(self._not_removed):
+
+        async def remove(name: str) -> None:
             with contextlib.suppress(Unavailable):
                 await self._remove(name)
+
+        # One that the engine cannot end must not keep us from the others.
+        await asyncio.gather(*map(remove, list(self._not_removed)))
 
     async def compare(self, config: dict[str, object], container: str) -> None:
         reported = await self._engine.inspect(container)

@@ -88,12 +88,30 @@ class Lease:
             await self.engine.remove_volume(self._volumes.pop())
 
     async def _renew_for_ever(self, after_beat: Callable[[], Awaitable[None]]) -> None:
-        while not await self._released_within(self._seconds / 3):
-            try:
-                await self.renew()
-                await after_beat()
-            except SandboxError as error:
-                logger(owner=self.owner).warning("lease.not_renewed", reason=str(error))
+        """What comes after a beat is waited for no longer than the next one can be: an engine may be well, and one of
+        its containers not.
+        """
+        following: asyncio.Task[None] | None = None
+        try:
+            while not await self._released_within(self._seconds / 3):
+                try:
+                    await self.renew()
+                except SandboxError as error:
+                    logger(owner=self.owner).warning("lease.not_renewed", reason=str(error))
+                    continue
+                if following is None or following.done():
+                    following = asyncio.create_task(self._followed(after_beat))
+                await asyncio.wait([following], timeout=self._seconds / 6)
+        finally:
+            if following:
+                following.cancel()
+                await asyncio.wait([following])
+
+    async def _followed(self, after_beat: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await after_beat()
+        except SandboxError as error:
+            logger(owner=self.owner).warning("lease.not_followed", reason=str(error))
 
     async def _released_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):

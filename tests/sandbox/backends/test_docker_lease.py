@@ -260,6 +260,25 @@ async def test_beat_goes_on_after_a_failure(
     assert beats == [4, 5, 6, 7], "called after every renewal that worked, and only then"
 
 
+async def test_beat_goes_on_beside_what_follows_it(engine: FakeEngine) -> None:
+    """A chamber that the engine cannot end, and so says nothing of, takes the lease from none of the others."""
+    lease = Lease(cast("Engine", engine), 0.3)
+    followed = 0
+
+    async def hangs() -> None:
+        nonlocal followed
+        followed += 1
+        await asyncio.Event().wait()
+
+    await lease.acquire(hangs)
+    for _ in range(60):
+        await asyncio.sleep(0.02)
+        assert lease.holds
+    assert (followed, lease.lapses) == (1, 0), "one at a time"
+    await asyncio.wait_for(lease.release(), 5)
+    assert engine.kept == {}
+
+
 class SlowEngine(FakeEngine):
     """Makes a volume when it is let."""
 
