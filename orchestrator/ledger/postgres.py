@@ -29,7 +29,7 @@ from orchestrator.ledger.chain import START, Head
 from orchestrator.ledger.database import Connection, Standing
 from orchestrator.ledger.errors import Away, Held, LedgerError, ReadOnly
 from orchestrator.ledger.lock import UNKNOWN, Holder, introduced, introduction
-from orchestrator.ledger.postgres_connection import PostgresConnection
+from orchestrator.ledger.postgres_connection import Driver, PostgresConnection
 from orchestrator.ledger.postgres_errors import translated
 from orchestrator.ledger.postgres_tables import MARK, statements
 from orchestrator.ledger.schema import FENCE, LAST, TELL, TOLD, make_tables
@@ -108,7 +108,7 @@ class Postgres:
     def prepare(self) -> None: ...
 
     def connect(self) -> PostgresConnection:
-        driver = psycopg.connect(self._conninfo)
+        driver = Driver.connect(self._conninfo)
         encoding = driver.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             driver.close()

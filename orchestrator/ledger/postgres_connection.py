@@ -1,10 +1,11 @@
 """psycopg in the words of the ledger."""
 
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import IsolationLevel
@@ -26,6 +27,35 @@ _WRITE = (
 )
 _EVENT = ("seq", "at", "kind", "body", "epoch", "previous", "hash")
 _ROW = ("kind", "id", "body")
+
+
+# More than the server gives a statement. It may answer no more all the same, on a line that is well: one that waits for
+# its disk, or a proxy whose server is gone.
+ANSWER_S = 75.0
+
+V = TypeVar("V")
+
+
+class Driver(psycopg.Connection[Any]):
+    """psycopg's own, which gives up a server that says nothing for too long, and is lost then."""
+
+    def wait(self, gen: Generator[Any, Any, V], *given: Any, **more: Any) -> V:
+        return super().wait(self._heard(gen), *given, **more)
+
+    def _heard(self, work: Generator[Any, Any, V]) -> Generator[Any, Any, V]:
+        heard, ready = time.monotonic(), None
+        while True:
+            try:
+                wanted = work.send(ready)
+            except StopIteration as done:
+                found: V = done.value
+                return found
+            ready = yield wanted
+            if ready:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > ANSWER_S:
+                self.close()
+                raise psycopg.OperationalError(f"it did not answer for {ANSWER_S:g} s")
 
 
 class PostgresConnection:

@@ -21,6 +21,7 @@ from pydantic import SecretStr
 
 from orchestrator.ledger import Address, Away, Corrupt, Entry, Fenced, Held, Ledger, canonical
 from orchestrator.ledger import postgres as dialect
+from orchestrator.ledger import postgres_connection as driver
 from private_postgres import PrivatePostgres
 from tests.fault_proxy import FaultProxy
 from tests.orchestrator.ledger.proxy import Cut, Proxy, proxy
@@ -258,6 +259,26 @@ def test_T86_a_silence_is_waited_out(
             assert not wait([working], 0.5).done
         line.heal()
         working.result(60)
+    checked(ledger, 2)
+
+
+def test_one_that_never_answers(breaking: tuple[Ledger, FaultProxy], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that takes a statement and says nothing, on a line that is well, counts as one that is away."""
+    monkeypatch.setattr(driver, "ANSWER_S", 0.5)
+    ledger, line = breaking
+    turn(ledger, 0)
+    line.stall()
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(turn, ledger, 1)
+        assert not wait([working], 1.0).done, "it is waited for"
+        ledger.give_up()
+        try:
+            assert wait([working], 30).done
+        finally:
+            line.heal()
+        with pytest.raises(Away, match="go on with blastdoor resume"):
+            working.result()
+    turn(ledger, 1)
     checked(ledger, 2)
 
 
