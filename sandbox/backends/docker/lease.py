@@ -129,10 +129,9 @@ async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> tuple[
     left: list[str] = []
     volumes = await engine.volumes(EXPIRY_LABEL)
     live = {text(it, "Labels", OWNER_LABEL) for it in volumes if _expiry(it) > clock()}
-    for container in containers:
-        owner, id_ = text(container, "Labels", OWNER_LABEL), needed(container, "Id")
-        if not owner or owner in live:
-            continue
+
+    async def remove(container: Answer) -> None:
+        id_ = needed(container, "Id")
         # An engine that is about to remove it has taken its name already.
         name = str((items(container, "Names") or [id_])[0]).lstrip("/")
         try:
@@ -141,6 +140,10 @@ async def reap(engine: Engine, clock: Callable[[], float] = time.time) -> tuple[
         except SandboxError as error:
             logger(chamber=name).warning("chamber.not_reaped", reason=str(error))
             left.append(name)
+
+    # Side by side: an engine may say nothing for minutes to each that it cannot end.
+    owned = [(text(it, "Labels", OWNER_LABEL), it) for it in containers]
+    await asyncio.gather(*(remove(it) for owner, it in owned if owner and owner not in live))
     for name in [needed(it, "Name") for it in volumes if _expiry(it) <= clock()]:
         try:
             await engine.remove_volume(name)

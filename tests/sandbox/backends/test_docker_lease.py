@@ -337,6 +337,21 @@ async def test_reap_ends_only_what_lapsed(engine: FakeEngine, clock: Clock) -> N
     assert await reaped(engine, clock) == []
 
 
+async def test_reap_waits_for_all_at_once(engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine may say nothing for minutes to each that it cannot end; they do not take turns."""
+    all_asked = asyncio.Barrier(3)
+
+    async def remove(_: str) -> bool:
+        await all_asked.wait()
+        raise Unavailable("the engine does not answer")
+
+    monkeypatch.setattr(engine, "remove", remove)
+    for name in "abc":
+        engine.run(name, "gone")
+    ended, left = await asyncio.wait_for(reap(cast("Engine", engine), clock), 5)
+    assert (ended, sorted(left)) == ([], ["a", "b", "c"])
+
+
 async def test_reap_says_only_what_it_ended(engine: FakeEngine, clock: Clock) -> None:
     """A chamber that somebody else removed first is not claimed; one without a name is called by its id."""
     engine.run("a", "gone")
