@@ -5,11 +5,15 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from sandbox import Job, Limits, Unavailable
 from sandbox.backends.skypilot.machine import written
+from sandbox.backends.skypilot.provisioner import Provisioner
+from sandbox.backends.skypilot.rent import Office
+from sandbox.tenancy import Tenancy
 from tests.sandbox.skypilot.connecting import connected, settings
 from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Fault, Yard, YardProvisioner
@@ -158,3 +162,17 @@ async def test_giving_up_while_something_is_written(tmp_path: Path) -> None:
         await sending
     await until(over.is_set)
     assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
+
+
+async def test_what_could_not_be_ended_is_tried_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that answers nobody is asked for minutes about each; they do not take turns."""
+    office = Office(settings(tmp_path), cast("Provisioner", None), Tenancy(tmp_path), 0.0)
+    all_asked = asyncio.Barrier(3)
+
+    async def end(_: str) -> bool:
+        await all_asked.wait()
+        return False
+
+    office._not_ended |= {"a", "b", "c"}
+    monkeypatch.setattr(office, "end", end)
+    await asyncio.wait_for(office.close(), 5)
