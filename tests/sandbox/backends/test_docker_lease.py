@@ -260,23 +260,35 @@ async def test_beat_goes_on_after_a_failure(
     assert beats == [4, 5, 6, 7], "called after every renewal that worked, and only then"
 
 
-async def test_beat_goes_on_beside_what_follows_it(engine: FakeEngine) -> None:
+async def test_beat_goes_on_beside_what_follows_it(
+    engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A chamber that the engine cannot end, and so says nothing of, takes the lease from none of the others."""
-    lease = Lease(cast("Engine", engine), 0.3)
-    followed = 0
+    lease = lease_on(engine, clock)
+    lease._seconds = 0.06  # a sixth of it is waited for what follows
+    await lease.renew()
+    naps = followed = 0
+
+    async def nap(_: float) -> bool:
+        nonlocal naps
+        naps += 1
+        return naps == 5
 
     async def hangs() -> None:
         nonlocal followed
         followed += 1
         await asyncio.Event().wait()
 
-    await lease.acquire(hangs)
-    for _ in range(60):
-        await asyncio.sleep(0.02)
-        assert lease.holds
-    assert (followed, lease.lapses) == (1, 0), "one at a time"
-    await asyncio.wait_for(lease.release(), 5)
-    assert engine.kept == {}
+    renewed: list[int] = []
+
+    async def renew() -> None:
+        renewed.append(naps)
+
+    monkeypatch.setattr(lease, "_released_within", nap)
+    monkeypatch.setattr(lease, "renew", renew)
+    await asyncio.wait_for(lease._renew_for_ever(hangs), 60)
+    assert renewed == [1, 2, 3, 4]
+    assert followed == 1, "one at a time"
 
 
 class SlowEngine(FakeEngine):
