@@ -1,8 +1,8 @@
 """A chart of a campaign of any length in a moment's reading: of a node that is over, no more than its dot.
 
 Dots stand in blocks by the order in which their nodes were opened, so that a change writes a block of some again, and
-one who draws all reads a row for each block. A node whose score is not that of its own verdict alone has none, and its
-line is read.
+one who draws all reads a row for each block. A node whose score is not that of its own verdict alone has none, and that
+of one with many scores has none of them: their lines are read.
 """
 
 import math
@@ -17,17 +17,17 @@ from orchestrator.domain.records import Phase
 
 # What is written for each node that ends grows with it; what is read of each, and kept with each row, shrinks.
 _SIZE = 16
-# A node of more has no dot: what is written again with each of its block would be as long as its own row.
+# Of more the dot has none: what is written again with each of its block would be as long as its own row.
 _MOST_SCORES = 8
 
 
 class Dot(NamedTuple):
-    """`sort` says how the node looks, and in which cohort it was judged."""
+    """`sort` says how the node looks, and in which cohort it was judged. No `scores`: they are in its line."""
 
     opened_order: int
     node: str
     sort: str
-    scores: dict[str, float]
+    scores: dict[str, float] | None
 
 
 class Dots(BaseModel, frozen=True):
@@ -51,8 +51,10 @@ def dot_of(node: AnyNode) -> Dot | None:
     verdict = node.verdict if node.ending.scoreable else None
     if verdict is None:
         return Dot(node.opened_order, node.id, sort_text(node), {})
-    if not verdict.valid or len(verdict.metrics) > _MOST_SCORES:
+    if not verdict.valid:
         return None
+    if len(verdict.metrics) > _MOST_SCORES:
+        return Dot(node.opened_order, node.id, sort_text(node), None)
     scores = {name: score for name, score in verdict.metrics.items() if math.isfinite(score)}
     return Dot(node.opened_order, node.id, sort_text(node), scores)
 

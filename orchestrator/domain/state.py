@@ -119,7 +119,7 @@ class State:
     def rows_to_glance(rows: Mapping[Key, str], *, dotted: bool = False) -> dict[str, list[str]] | None:
         """Given all rows of short kinds: those of other kinds that tell where the campaign stands, by their kinds. None
         where they are all needed, since nobody kept a census. `dotted`: all dots are among the rows, and a node that
-        has one is not needed.
+        has one with scores is not needed.
         """
         told = {kind: rows.get((kind, kind)) for kind in ("campaign", "census")}
         campaign, census = told["campaign"], told["census"]
@@ -131,6 +131,8 @@ class State:
         names = [name for kind, name in rows if kind == "notable"]
         if dotted and known.dotted:
             names = [name for name in names if not Notable.model_validate_json(rows["notable", name]).dotted]
+            blocks = (body for (kind, _), body in rows.items() if kind == "dots" and "null" in body)
+            names += [dot.node for body in blocks for dot in Dots.model_validate_json(body).dots if dot.scores is None]
         return {"node": names}
 
     @cached_property
@@ -252,8 +254,8 @@ class State:
         return census
 
     def dotted(self) -> tuple[list[Dot], list[AnyNode]] | None:
-        """Every node: most by their dots, the others by their lines. None where not every node has one of both: their
-        openings were not numbered, or nobody kept dots.
+        """Every node: most by their dots, the others by their lines. None where not every node is told: their openings
+        were not numbered, or nobody kept dots.
         """
         census: Census | None = self._records.get("census", {}).get("census")
         if census is None or not census.dotted or not census.holds_for(self.campaign.epoch):
@@ -263,7 +265,9 @@ class State:
         others = [name for name, it in notable.items() if not it.dotted]
         if len(dots) != sum(census.plain.values()) + len(notable) - len(others):
             return None
-        return dots, list(filter(None, map(self.node_line, others)))
+        others += [dot.node for dot in dots if dot.scores is None]
+        whole = [dot for dot in dots if dot.scores is not None]
+        return whole, list(filter(None, map(self.node_line, others)))
 
     def row(self, key: Key) -> str | None:
         """None for a record that was dropped."""

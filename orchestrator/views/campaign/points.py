@@ -52,7 +52,7 @@ def _from_dots(state: State, metric: Metric, run: Run) -> list[Point] | None:
             points.append(point_of(state, order, it, metric))
             continue
         look, cohort, screened = own[it.sort]
-        points.append(Point(it.node, order, look, it.scores.get(metric.name), cohort, screened))
+        points.append(Point(it.node, order, look, (it.scores or {}).get(metric.name), cohort, screened))
     return points
 
 

@@ -17,6 +17,7 @@ from orchestrator.domain.state import State
 from tests.orchestrator.domain.test_census import AT, campaign, ended, rows_of, told, verdict
 
 Rows = Mapping[tuple[str, str], str]
+MANY = {f"m{number}": 1.0 for number in range(9)}
 
 
 def at(order: int = 7, name: str = "1.1", **more: object) -> Node:
@@ -36,7 +37,8 @@ def assert_whole(state: State) -> None:
         assert known is not None
         dots, others = known
         assert sorted([*(dot.node for dot in dots), *(node.id for node in others)]) == sorted(state.nodes)
-        assert sorted(dots) == sorted(filter(None, map(dot_of, state.nodes.values())))
+        every = filter(None, map(dot_of, state.nodes.values()))
+        assert sorted(dots) == sorted(dot for dot in every if dot.scores is not None)
 
 
 @pytest.mark.parametrize(
@@ -46,11 +48,12 @@ def assert_whole(state: State) -> None:
         (at(kept=True, role=Role.CONTROL, verdict=verdict(suspect=("score",))), {"score": 1.0}),
         (at(role=Role.BASELINE, finding="pass", verdict=verdict(tasks={"a": 2.0})), {"score": 1.0}),
         (at(verdict=verdict(metrics={"score": float("nan"), "speed": 2.0})), {"speed": 2.0}),
+        (at(verdict=verdict(metrics=MANY)), None),
         (at(verdict=None, ending=Ending.BUILD_FAILED), {}),
         (at(ending=Ending.INVALID, verdict=verdict(valid=False)), {}),
     ],
 )
-def test_a_dot(node: Node, scores: dict[str, float]) -> None:
+def test_a_dot(node: Node, scores: dict[str, float] | None) -> None:
     """It has what a chart draws of a node, from its record and from its line, and as it is written."""
     dot = dot_of(node)
     assert dot is not None
@@ -60,7 +63,7 @@ def test_a_dot(node: Node, scores: dict[str, float]) -> None:
     written = Dots(dots=(dot,)).model_dump_json()
     assert line_reader(DotsLine, Dots)(written).dots == (dot,)
     assert Dots.model_validate_json(written).dots == (dot,)
-    if "speed" not in scores:  # what is no number is no JSON either
+    if scores is None or "speed" not in scores:  # what is no number is no JSON either
         assert dot_of(line_reader(NodeLine, Node)(node.model_dump_json())) == dot
 
 
@@ -74,12 +77,11 @@ def test_a_dot(node: Node, scores: dict[str, float]) -> None:
         {"asking": 1},
         {"opened_order": 0},
         {"verdict": verdict(valid=False)},
-        {"verdict": verdict(metrics={f"m{number}": 1.0 for number in range(9)})},
     ],
     ids=str,
 )
 def test_no_dot(more: dict[str, object]) -> None:
-    """Where the score is not that of its own verdict alone, where it changes still, or where it would be long."""
+    """Where the score is not that of its own verdict alone, or where it changes still."""
     assert dot_of(ended("1.1", **{"opened_order": 7, **more})) is None
 
 
@@ -111,6 +113,7 @@ def test_kept_up(seed: int) -> None:
                 state.set_node(name, finding=draw.choice([None, "flag"]), asking=draw.choice([None, 1]))
             case 1:
                 judged = [None, verdict(), verdict(tasks={"a": 1.0}), verdict(metrics={"score": draw.random()})]
+                judged.append(verdict(metrics=MANY))
                 state.set_node(name, verdict=draw.choice(judged))
             case 2 if state.nodes[name].phase is not Phase.ENDED:
                 fold(state, e.AttemptQuarantined(node=name, ending=Ending.STALLED, why="still"), AT)
@@ -193,3 +196,20 @@ def test_one_without_a_dot(node: Node) -> None:
     assert state.dotted() is not None
     state.new("node", "1.2", node)
     assert state.dotted() is None
+
+
+def test_one_with_many_scores() -> None:
+    """The others are drawn from their dots, and it from its line, which is among what is read at a glance."""
+    state = campaign()
+    state.new("node", "1.1", at(1))
+    state.new("node", "1.2", at(2, "1.2", verdict=verdict(metrics=MANY)))
+    state.new("node", "1.3", at(3, "1.3", role=Role.BASELINE, verdict=verdict(metrics=MANY)))
+    assert_whole(state)
+    rows = rows_of(state)
+    dots, others = State.from_rows(rows, at_once=False).dotted() or ([], [])
+    assert [dot.node for dot in dots] == ["1.1"]
+    assert sorted(node.id for node in others) == ["1.2", "1.3"]
+    named = State.rows_to_glance(rows, dotted=True)
+    assert named is not None
+    assert sorted(named["node"]) == ["1.2", "1.3"]
+    assert State.rows_to_glance(rows) == {"node": ["1.3"]}
