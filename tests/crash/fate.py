@@ -23,7 +23,7 @@ _EFFECTS: tuple[tuple[type[Any], str], ...] = (
     (Book, "durable"),  # an effect is asked for, and not begun; then all is on disk, and it is still not begun
     (Door, "_open"),
     (Session, "_expect"),  # the bundle is delivered and runs; then it has run, and its outputs are still inside
-    (Door, "run_on_record"),
+    (Door, "_run"),
     (Candidates, "_write_objects"),
     (Candidates, "_write_branches"),
     (Candidates, "_tidy"),
@@ -35,6 +35,7 @@ _EFFECTS: tuple[tuple[type[Any], str], ...] = (
     (Artifacts, "sync"),
 )
 
+EFFECTS = {f"{owner.__name__}.{name.lstrip('_')}": (owner, name) for owner, name in _EFFECTS}
 _OF_EVENTS = ("Ledger.append", "Book.record")
 _FOLDED = ("promoted", "trial intended", "judging ended", "attempt ended")
 
@@ -63,15 +64,15 @@ class Fate:
 
     def rule(self) -> None:
         """For the rest of this process, and for all in it."""
-        for owner, name in _EFFECTS:
-            setattr(owner, name, self._fated(getattr(owner, name), f"{owner.__name__}.{name.lstrip('_')}"))
+        for told, (owner, name) in EFFECTS.items():
+            setattr(owner, name, self._fated(getattr(owner, name), told))
 
     def _fated(self, effect: Callable[..., Any], name: str) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(effect):
 
             @functools.wraps(effect)
             async def fated_async(*args: Any, **options: Any) -> Any:
-                if name != "Door.run_on_record":  # which begins with Door.open
+                if name != "Door.run":  # which begins with Door.open
                     self.meet(f"before {name}")
                 done = await effect(*args, **options)
                 self.meet(f"after {name}")

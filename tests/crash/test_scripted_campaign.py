@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.state import State
-from tests.crash.fate import after_effects, last_of_each_kind
+from tests.crash.fate import EFFECTS, after_effects, last_of_each_kind
 from tests.crash.nursery import child
 from tests.crash.scripted_campaign import check_draws, checked, live, make, results, tree, verdicts
 
@@ -23,6 +23,7 @@ KILLED = (-9, -14)
 AT_ONCE = 2
 LONGEST_S = 0.6
 FEWEST = 2  # kills in a life
+OF_LARGE_OUTPUTS = {"Artifacts.let_go", "Artifacts.is_gone"}  # of those that are killed now and then
 SHORT = ("short", "tested", "asked", "islands", "minimised", "combined")
 
 
@@ -109,6 +110,8 @@ def test_killed_at_each_kind_of_point(tmp_path: Path) -> None:
     assert min(numbers.values()) >= 1
     for kind in ("migrated", "minimised", "member intended", "member ended", "pool frozen"):
         assert any(kind in point for point in met), f"nobody was killed after {kind}"
+    never = {it for it in EFFECTS if not any(point.startswith(f"after {it}") for point in met)}
+    assert never == OF_LARGE_OUTPUTS
 
 
 @pytest.mark.slow
