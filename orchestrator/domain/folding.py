@@ -7,7 +7,7 @@ from orchestrator.domain.state import State
 
 
 def fold(state: State, event: e.Event, at: str) -> None:
-    """Raises KeyError for an event that speaks of something unknown: then the ledger is broken."""
+    """An error here means that the event speaks of something unknown: then the ledger is broken."""
     if state.opened and state.campaign.last_at != at:
         _keep_time(state, event, at)
     event.apply(state, at)

@@ -4,9 +4,10 @@ Where scores are noisy, a candidate that is tested was chosen because its first 
 repeats, so their median is what is shown. A node without repeats has only been screened, and is marked.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median_high, median_low
+from statistics import median, median_high, median_low
 
 from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Node, Purpose
@@ -73,4 +74,5 @@ def repeats_of(state: State, node: Node, cohort: str) -> list[Verdict]:
 
 def _middle(values: Sequence[float]) -> float:
     """Their median, also of two whose sum is no number any more."""
-    return median_low(values) / 2 + median_high(values) / 2
+    middle = median(values)
+    return middle if math.isfinite(middle) else median_low(values) / 2 + median_high(values) / 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from orchestrator.views.render.axis import drawable
 from orchestrator.views.render.model import Step
 
 _UNICODE = "▁▂▃▄▅▆▇█"
@@ -19,12 +20,13 @@ def stair(steps: Sequence[Step], count: int, width: int, unicode: bool = True) -
     first, last = steps[0].order, max(count, steps[-1].order)
     columns = min(width, last - first + 1)
     levels = _UNICODE if unicode else _ASCII
-    low, high = min(step.score for step in steps), max(step.score for step in steps)
+    scores = [drawable(step.score) for step in steps]
+    low, high = min(scores), max(scores)
     drawn, at = [], 0
     for column in range(columns):
         order = first + (column + 1) * (last - first + 1) // columns - 1
         while at + 1 < len(steps) and steps[at + 1].order <= order:
             at += 1
-        share = (steps[at].score - low) / (high - low) if high > low else 0.0
+        share = (scores[at] - low) / (high - low) if high > low else 0.0
         drawn.append(levels[round(share * (len(levels) - 1))])
     return "".join(drawn)

@@ -14,6 +14,8 @@ _LEAST = 8
 def importance(values: Sequence[object], scores: Sequence[float]) -> float | None:
     """Between 0 and 1; None where too few are there to tell."""
     pairs = [(value, score) for value, score in zip(values, scores, strict=True) if value is not None]
+    furthest = max((abs(score) for _, score in pairs), default=0.0) or 1.0
+    pairs = [(value, score / furthest) for value, score in pairs]  # whose squares a float can tell
     groups = _grouped(pairs)
     count = len(pairs)
     if count < _LEAST or len(groups) < 2 or count <= len(groups):

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 _FENCE = 3.0
 _ENOUGH_TO_TELL = 8
-# Beyond it, sums and distances of scores are no numbers any more.
-_FURTHEST = 1e300
+# Beyond it, sums and distances of scores are no numbers any more; below the other, parts of a distance are nothing.
+_FURTHEST, _NEAREST = 1e300, 1e-300
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,19 @@ class Axis:
 
 def axis_of(scores: Sequence[float], best: Sequence[float], rows: int) -> Axis:
     """`best` is always inside, unless a float can hardly tell it."""
-    scores, best = [[max(-_FURTHEST, min(_FURTHEST, it)) for it in them] for them in (scores, best)]
+    scores, best = list(map(drawable, scores)), list(map(drawable, best))
     low, high = _fences(scores)
     inside = [*(score for score in scores if low <= score <= high), *best] or [0.0]
     low, high = min(inside), max(inside)
-    if high - low <= abs(high) * 1e-12:
-        margin = abs(high) * 0.05 or 1.0
+    if high - low <= max(abs(high) * 1e-12, _NEAREST):
+        margin = max(abs(high) * 0.05, _NEAREST) if high else 1.0
         low, high = low - margin, high + margin
     return Axis(low, high, rows)
+
+
+def drawable(score: float) -> float:
+    """Where it stands on an axis that a float can tell."""
+    return max(-_FURTHEST, min(_FURTHEST, score))
 
 
 def _fences(scores: Sequence[float]) -> tuple[float, float]:

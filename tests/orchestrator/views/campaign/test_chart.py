@@ -55,6 +55,15 @@ def test_a_score_that_is_hardly_a_number(story: Story, scores: list[float]) -> N
     assert "<svg" in svg(series_of(story.state, Metric()))
 
 
+@pytest.mark.parametrize("scores", [[0.0, 5e-324], [1e-322], [-5e-324, 0.0], [1e-310, 5e-310]])
+@pytest.mark.parametrize("rows", [1, 2, 18, 40])
+def test_scores_that_are_hardly_more_than_nothing(scores: list[float], rows: int) -> None:
+    """Likelihoods come to them; each has a row, and the labels can be told."""
+    axis = axis_of(scores, scores, rows)
+    assert all(0 <= axis.row(score) < rows for score in scores)
+    assert len(axis.labels()) >= 1
+
+
 def test_every_status_has_its_sign_and_count(story: Story) -> None:
     """The legend counts each kind, and each sign is drawn."""
     story.attempt("1", 2.0, kept=True)

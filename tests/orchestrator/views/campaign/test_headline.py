@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.ab import outcome_of
-from orchestrator.domain.headline import LEGEND, Headline, headline
+from orchestrator.domain.headline import LEGEND, Headline, _middle, headline
 from orchestrator.domain.metric import Ranking
 from orchestrator.domain.records import Node
 from orchestrator.domain.state import State
@@ -163,6 +163,12 @@ async def test_strict(tmp_path: Path) -> None:
     assert (dict(found.metrics), found.runs, found.screened) == ({"score": 3.0}, 0, False)
     assert (folder / ".blastdoor" / "metrics.csv").read_text().startswith("iteration,node,score (higher is better)\n")
     assert LEGEND not in shown(folder, "tree")
+
+
+def test_medians() -> None:
+    """That of one value is the value."""
+    for values, middle in (([5e-324], 5e-324), ([1.5e-323] * 3, 1.5e-323), ([1.0, 2.0], 1.5), ([1.7e308] * 2, 1.7e308)):
+        assert _middle(values) == middle
 
 
 async def test_scores_that_a_float_can_hardly_tell(tmp_path: Path) -> None:

@@ -344,6 +344,9 @@ def test_importance_tells_what_explains_a_score() -> None:
     assert importance(made[:5], scores[:5]) is None
     assert importance([None] * 400, scores) is None
     assert importance(made, [1.0] * 400) == 0.0
+    for scale in (1e300, 1e-300):
+        assert importance(words, [scale * ord(word) for word in words]) == pytest.approx(1.0)
+    assert importance(made, [*scores[:-1], -1.7e308]) is not None
 
 
 def test_parameters_leave_out_what_has_no_score(stage: Stage) -> None:
