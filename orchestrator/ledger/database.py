@@ -78,7 +78,9 @@ class Database(Protocol):
         """A number that is another one once anybody else has written; None where the database has none."""
 
     def lock(self, connection: Connection) -> bool:
-        """Hold the campaign for as long as this connection lives; False when another one does."""
+        """Hold the campaign for as long as this connection lives; False when another one does. Raises Away where that
+        is an earlier one of ours, which the database has not let go yet.
+        """
 
     def unlock(self, connection: Connection) -> None: ...
 

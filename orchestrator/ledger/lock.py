@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import struct
+import uuid
 import weakref
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -147,9 +148,9 @@ def _is_locked(file: int) -> bool:
 
 
 def introduction() -> str:
-    """What a holder says about itself."""
-    about = {"pid": os.getpid(), "host": socket.gethostname(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
-    return json.dumps(about)
+    """What a holder says about itself; no other says the same, not even one of this process."""
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since, "id": uuid.uuid4().hex})
 
 
 def introduced(text: str | bytes) -> Holder | None:

@@ -39,7 +39,7 @@ T = TypeVar("T")
 # How long a database may be away before that is an error. Nothing is begun meanwhile, for whatever is begun waits until
 # its intent is there; what runs goes on, and what comes of it waits to be written.
 PATIENCE_S = 600.0
-# A campaign that another holds may be held by our own connection that died, until the server notices.
+# Another that came while we were away may let go of the campaign again, without having taken it over.
 HELD_S = 10.0
 # Who was killed a moment ago is still connected until the server sees it; who is known to be dead, for as long.
 _GRACE_S = 1.0
@@ -98,6 +98,7 @@ class Postgres:
         self.database = database_name(address)
         self.name = f"campaign {address.campaign[:8]} in the database {self.database}"
         self._given_up = threading.Event()
+        self._introduction = introduction()
         settings = {**_SERVER, "search_path": f"{self._schema},pg_temp"}
         if read_only:
             settings["default_transaction_read_only"] = "on"
@@ -151,12 +152,14 @@ class Postgres:
         while True:
             with connection.transaction(writes=True):
                 if connection.execute(_TRY, key=self._key) == [(True,)]:
-                    connection.execute(TELL, key=_HOLDER, value=introduction())
+                    connection.execute(TELL, key=_HOLDER, value=self._introduction)
                     return True
                 about = connection.execute(TOLD, key=_HOLDER)
             holder = introduced(about[0][0]) if about else None
             patience_s = _DEAD_S if holder and holder.is_dead else _GRACE_S
             if time.monotonic() - began > patience_s:
+                if about == [(self._introduction,)]:
+                    raise Away("the server still holds the lock of our own connection, which was lost")
                 return False
             time.sleep(0.05)
 

@@ -388,6 +388,29 @@ def test_lock_was_lost(ledger: Ledger, address: Address, raw: Raw, monkeypatch: 
     ledger.append([Entry("a", "{}")], {}, AT)
 
 
+def test_lock_of_a_server_that_stands_still(ledger: Ledger, raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock of our own connection, which we gave up and the server did not, is no sign of another orchestrator: it
+    is waited for like a database that is away.
+    """
+    ledger.hold()
+    ((backend,),) = raw.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
+    os.kill(backend, signal.SIGSTOP)
+    try:
+        with monkeypatch.context() as short:
+            short.setattr(driver, "ANSWER_S", 0.5)
+            short.setattr(dialect, "_GRACE_S", 0.05)
+            short.setattr(dialect, "HELD_S", 0.2)
+            short.setattr(dialect, "PATIENCE_S", 1.0)
+            with pytest.raises(Away, match="went away and was not back after"):
+                ledger.append([Entry("a", "{}")], {}, AT)
+    finally:
+        os.kill(backend, signal.SIGCONT)
+    assert ledger.append([Entry("a", "{}")], {}, AT)[0].seq == 6
+    holder = ledger.held_by()
+    assert holder
+    assert holder.pid == os.getpid()
+
+
 def test_one_that_died_is_waited_for(
     ledger: Ledger, address: Address, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
