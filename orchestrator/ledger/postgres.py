@@ -110,6 +110,7 @@ class Postgres:
 
     def connect(self) -> PostgresConnection:
         driver = Driver.connect(self._conninfo)
+        driver.is_hurried = self._given_up.is_set
         encoding = driver.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             driver.close()

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
@@ -32,12 +32,20 @@ _ROW = ("kind", "id", "body")
 # More than the server gives a statement. It may answer no more all the same, on a line that is well: one that waits for
 # its disk, or a proxy whose server is gone.
 ANSWER_S = 75.0
+# Once a person wants an end: more than a commit takes on a disk that somebody keeps busy, for what is under way then is
+# still to be recorded.
+HURRIED_S = 5.0
 
 V = TypeVar("V")
 
 
 class Driver(psycopg.Connection[Any]):
-    """psycopg's own, which gives up a server that says nothing for too long, and is lost then."""
+    """psycopg's own, which gives up a server that says nothing for too long, and is lost then.
+
+    Whoever connects says how one asks whether a person wants an end.
+    """
+
+    is_hurried: Callable[[], bool]
 
     def wait(self, gen: Generator[Any, Any, V], *given: Any, **more: Any) -> V:
         return super().wait(self._heard(gen), *given, **more)
@@ -53,9 +61,9 @@ class Driver(psycopg.Connection[Any]):
             ready = yield wanted
             if ready:
                 heard = time.monotonic()
-            elif time.monotonic() - heard > ANSWER_S:
+            elif (silent_s := time.monotonic() - heard) > (HURRIED_S if self.is_hurried() else ANSWER_S):
                 self.close()
-                raise psycopg.OperationalError(f"it did not answer for {ANSWER_S:g} s")
+                raise psycopg.OperationalError(f"it did not answer for {silent_s:.0f} s")
 
 
 class PostgresConnection:

@@ -282,6 +282,34 @@ def test_one_that_never_answers(breaking: tuple[Ledger, FaultProxy], monkeypatch
     checked(ledger, 2)
 
 
+def test_given_up_in_a_silence(breaking: tuple[Ledger, FaultProxy], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wants an end does not wait long for a server that says nothing; what it says in time still counts."""
+    monkeypatch.setattr(driver, "ANSWER_S", 3600.0)
+    ledger, line = breaking
+    with ThreadPoolExecutor(1) as pool:
+        with monkeypatch.context() as long:
+            long.setattr(driver, "HURRIED_S", 3600.0)
+            line.stall()
+            working = pool.submit(turn, ledger, 0)
+            wait([working], 0.5)
+            ledger.give_up()
+            assert not wait([working], 0.5).done
+            line.heal()
+            working.result(60)
+        with monkeypatch.context() as short:
+            short.setattr(driver, "HURRIED_S", 0.5)
+            line.stall()
+            working = pool.submit(turn, ledger, 1)
+            try:
+                assert wait([working], 120).done
+            finally:
+                line.heal()
+            with pytest.raises(Away, match="go on with blastdoor resume"):
+                working.result()
+    turn(ledger, 1)
+    checked(ledger, 2)
+
+
 def test_T86_a_slow_line(breaking: tuple[Ledger, FaultProxy]) -> None:
     ledger, line = breaking
     line.slow(50_000)
