@@ -22,15 +22,20 @@ PATIENCE_S = 120
     reraise=True,
 )
 async def end_all(owner: str, host: str) -> None:
-    """Remove every chamber and lease of an owner."""
+    """Remove every chamber and lease of an owner. Side by side: an engine may say nothing for minutes to each that it
+    cannot end, and that one must not keep us from the others.
+    """
     engine = Engine(host)
     try:
-        for container in await engine.containers(f"{OWNER_LABEL}={owner}"):
-            await engine.remove(needed(container, "Id"))
-        for volume in await engine.volumes(f"{OWNER_LABEL}={owner}"):
-            await engine.remove_volume(needed(volume, "Name"))
+        chambers = [needed(it, "Id") for it in await engine.containers(f"{OWNER_LABEL}={owner}")]
+        outcomes: list[object] = [*await asyncio.gather(*map(engine.remove, chambers), return_exceptions=True)]
+        leases = [needed(it, "Name") for it in await engine.volumes(f"{OWNER_LABEL}={owner}")]
+        outcomes += await asyncio.gather(*map(engine.remove_volume, leases), return_exceptions=True)
     finally:
         engine.close()
+    failures = [it for it in outcomes if isinstance(it, BaseException)]
+    if failures:  # first of all one that is worth another try
+        raise next((it for it in failures if isinstance(it, Unavailable)), failures[0])
 
 
 def sweep(owner: str, host: str) -> None:
