@@ -254,7 +254,8 @@ class Engine:
             output, demultiplexer = b"", Demultiplexer()
             # The package's own reading of it waits for ever.
             with contextlib.closing(self._patient.exec_start(made, socket=True)) as stream:
-                while piece := stream.read(EXECUTE_BYTES):
+                buffered = stream._response.raw._fp.fp  # has what came together with the head of the answer
+                while piece := buffered.read1(EXECUTE_BYTES):
                     said = b"".join(part for _, part in demultiplexer.feed(piece))
                     output = (output + said)[-EXECUTE_BYTES:]
                 stream._response.close()
