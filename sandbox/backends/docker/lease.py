@@ -21,7 +21,7 @@ EXPIRY_LABEL = "blastdoor.expires"
 
 
 class Lease:
-    """An owner's claim on its chambers, renewed at a third of its length.
+    """An owner's claim on its chambers, renewed at a third of its length, and tried again soon where that failed.
 
     `in_doubt`: one more volume may be there. `lapses` counts how often it ended before it was renewed.
     """
@@ -88,20 +88,21 @@ class Lease:
             await self.engine.remove_volume(self._volumes.pop())
 
     async def _renew_for_ever(self, after_beat: Callable[[], Awaitable[None]]) -> None:
-        """What comes after a beat is waited for no longer than the next one can be: an engine may be well, and one of
-        its containers not.
-        """
+        """What comes after a beat is not waited for: an engine may be well, and one of its containers not."""
         following: asyncio.Task[None] | None = None
+        wait_s = self._seconds / 3
         try:
-            while not await self._released_within(self._seconds / 3):
+            while not await self._released_within(wait_s):
                 try:
                     await self.renew()
                 except SandboxError as error:
                     logger(owner=self.owner).warning("lease.not_renewed", reason=str(error))
+                    # It may have taken all that its client waits for: another third would leave the next one no time.
+                    wait_s = self._seconds / 12
                     continue
+                wait_s = self._seconds / 3
                 if following is None or following.done():
                     following = asyncio.create_task(self._followed(after_beat))
-                await asyncio.wait([following], timeout=self._seconds / 6)
         finally:
             if following:
                 following.cancel()

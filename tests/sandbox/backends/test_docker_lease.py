@@ -242,6 +242,7 @@ async def test_beat_goes_on_after_a_failure(
 
     async def nap(_: float) -> bool:
         nonlocal naps
+        await asyncio.sleep(0)
         naps += 1
         engine.failure = failure if naps < 4 else None
         clock.now += LEASE_S if naps == 6 else 1
@@ -265,12 +266,13 @@ async def test_beat_goes_on_beside_what_follows_it(
 ) -> None:
     """A chamber that the engine cannot end, and so says nothing of, takes the lease from none of the others."""
     lease = lease_on(engine, clock)
-    lease._seconds = 0.06  # a sixth of it is waited for what follows
+    lease._seconds = 86_400  # any part of which would be a hang
     await lease.renew()
     naps = followed = 0
 
     async def nap(_: float) -> bool:
         nonlocal naps
+        await asyncio.sleep(0)
         naps += 1
         return naps == 5
 
@@ -289,6 +291,35 @@ async def test_beat_goes_on_beside_what_follows_it(
     await asyncio.wait_for(lease._renew_for_ever(hangs), 60)
     assert renewed == [1, 2, 3, 4]
     assert followed == 1, "one at a time"
+
+
+async def test_failed_renewal_is_tried_again_in_time(
+    engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine that fails after a quarter of the lease, and then takes as long for an answer, costs no lease."""
+    lease = lease_on(engine, clock)
+    await lease.renew()
+    answers = iter([False, True])
+
+    def dawdle() -> None:
+        clock.now += LEASE_S / 4
+        if not next(answers):
+            raise Unavailable("the engine does not answer")
+
+    held: list[bool] = []
+
+    async def nap(seconds: float) -> bool:
+        clock.now += seconds
+        held.append(lease.holds)
+        return len(held) == 3
+
+    async def after_beat() -> None:
+        pass
+
+    engine.creating = dawdle
+    monkeypatch.setattr(lease, "_released_within", nap)
+    await lease._renew_for_ever(after_beat)
+    assert (held, lease.lapses) == ([True] * 3, 0)
 
 
 class SlowEngine(FakeEngine):
@@ -312,6 +343,7 @@ async def test_release_waits_for_a_renewal_that_is_under_way(clock: Clock, monke
     lease = lease_on(engine, clock)
 
     async def nap(_: float) -> bool:
+        await asyncio.sleep(0)
         return lease._released.is_set()
 
     async def after_beat() -> None:
