@@ -160,7 +160,7 @@ class Engine:
 
         def load() -> None:
             with archive.open("rb") as content:
-                for answer in self._api.load_image(content):
+                for answer in self._patient.load_image(content):
                     if "error" in answer:
                         raise Unavailable(f"load image: the engine failed: {str(answer['error'])[:400]}")
 
