@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sandbox.answers import fields, items, needed, text
 from sandbox.backends.docker.disks import disks_read
-from sandbox.backends.docker.engine import Engine
+from sandbox.backends.docker.engine import THREADS, Engine
 from sandbox.backends.docker.gpus import EVERY_GPU, claims, gpu_label
 from sandbox.backends.docker.hold import DockerHold
 from sandbox.backends.docker.lease import OWNER_LABEL, Lease, reap
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 LEASE_LABEL = "blastdoor.lease"  # for people who look at a container: how long its owner's lease is
 HEAD_START_S = 0.1
 IMAGE_S = 5.0
+AT_ONCE = 4
 
 ConfigFor = Callable[..., dict[str, object]]
 
@@ -75,6 +76,7 @@ class DockerBackend:
         self._images: dict[tuple[str, str], tuple[str, float]] = {}
         self._making: set[asyncio.Task[LiveChamber]] = set()
         self._not_removed: set[str] = set()
+        self._removing: set[str] = set()
         self._in_doubt = False
         self._closed = False
         self.reaped: tuple[str, ...] = ()
@@ -181,7 +183,7 @@ class DockerBackend:
         await self._realms.close()  # last: a copy of a large image takes minutes
         all_ended = False
         try:
-            await self.remove_left()
+            await self.remove_left(THREADS)
             await self.lease.release()
             all_ended = not (self._not_removed or self._in_doubt or self.lease.in_doubt)
         finally:
@@ -269,15 +271,26 @@ class DockerBackend:
 
     async def _remove(self, name: str) -> None:
         self._not_removed.add(name)
-        await self._engine.remove(name)
+        self._removing.add(name)
+        try:
+            await self._engine.remove(name)
+        finally:
+            self._removing.discard(name)
         self._not_removed.discard(name)
 
-    async def remove_left(self) -> None:
-        """Try once more to end what could not be ended: it may still run, and the owner's lease protects it."""
+    async def remove_left(self, at_once: int = AT_ONCE) -> None:
+        """Try once more to end what could not be ended: it may still run, and the owner's lease protects it.
+
+        A few at once, and none that is being removed: each that the engine cannot end holds a thread for minutes, which
+        living chambers need, too.
+        """
+        turns = asyncio.Semaphore(at_once)
 
         async def remove(name: str) -> None:
-            with contextlib.suppress(Unavailable):
-                await self._remove(name)
+            async with turns:
+                if name in self._not_removed - self._removing:
+                    with contextlib.suppress(Unavailable):
+                        await self._remove(name)
 
         # One that the engine cannot end must not keep us from the others.
         await asyncio.gather(*map(remove, list(self._not_removed)))
