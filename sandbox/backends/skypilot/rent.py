@@ -236,4 +236,6 @@ class Office:
         """Try once more to end what could not be ended: it costs until its own end. Side by side: a server that answers
         nobody is asked for minutes about each.
         """
-        await asyncio.gather(*map(self.end, list(self._not_ended)))
+        for ended in await asyncio.gather(*map(self.end, list(self._not_ended)), return_exceptions=True):
+            if isinstance(ended, BaseException):
+                raise ended
