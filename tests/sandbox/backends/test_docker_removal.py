@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,12 +19,13 @@ HANG_S = 30
 
 @contextmanager
 def engine_that_answers(*answers: int) -> Iterator[tuple[Engine, list[int]]]:
-    """To one removal after the other, the last answer for ever; and those that it gave.
+    """To one removal of a container after the other, the last answer for ever; and those that it gave.
 
     It never answers a wait for a removal, as Docker's does not where the removal ends between the wait's look for the
     container and its entry in the list of those who wait.
     """
     given: list[int] = []
+    asked: Counter[str] = Counter()
     over = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -33,7 +35,8 @@ def engine_that_answers(*answers: int) -> Iterator[tuple[Engine, list[int]]]:
             self._answer(200, b'{"ApiVersion": "1.45"}')
 
         def do_DELETE(self) -> None:
-            given.append(answers[min(len(given), len(answers) - 1)])
+            given.append(answers[min(asked[self.path], len(answers) - 1)])
+            asked[self.path] += 1
             self._answer(given[-1], b'{"message": "as it was told"}' if given[-1] != REMOVED else b"")
 
         def do_POST(self) -> None:
@@ -97,7 +100,7 @@ async def test_a_removal_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def test_other_calls_go_on_meanwhile() -> None:
     """More removals at once than the engine has threads, all of them somebody else's, keep none from a call."""
-    with engine_that_answers(*(IN_PROGRESS,) * 200, GONE) as (engine, _):
+    with engine_that_answers(*(IN_PROGRESS,) * 5, GONE) as (engine, _):
         removals = [asyncio.create_task(engine.remove(f"chamber-{number}")) for number in range(40)]
         assert (await asyncio.wait_for(engine.version(), HANG_S))["ApiVersion"] == "1.45"
         assert await asyncio.wait_for(asyncio.gather(*removals), HANG_S) == [True] * 40
