@@ -15,6 +15,7 @@ from sandbox.backend import Channel
 from sandbox.errors import SandboxError
 from sandbox.job import Ending, Mode
 from sandbox.wire.faults import Fault
+from sandbox.wire.frames import Reply
 
 CALL_S = 2.0
 QUESTIONS = 20
@@ -178,3 +179,41 @@ async def stray_print(arena: Arena) -> Finding:
     seen = await run_seen(arena, source, limits=LIMITS, talk=talk, mode=Mode.RELAY)
     blocked = seen.outcome.ending is Ending.COMPLETED and asker.answers == [b"answer"] * 3 and seen.gone
     return Finding("a stray line" in seen.log, blocked, str(seen.outcome.ending), f"{len(asker.answers)} answers")
+
+
+WORK_S = 0.5
+BUSY_S = 0.25
+TAKEN_BACK = f"""
+def take_back(count):
+    try:
+        answers = os.open("/proc/self/fd/1", os.O_RDONLY | os.O_NONBLOCK)
+        send(bytes(count))
+        time.sleep(0.05)
+        return os.read(answers, count)
+    except OSError as error:
+        return error
+honest()
+nonce, _ = request()
+took = take_back(18)
+time.sleep({WORK_S})
+reply(nonce)
+note(f"took {{took}}")
+"""
+
+
+@attack("T81", "an answer ahead of the work, taken back and given again")
+async def taken_back(arena: Arena) -> Finding:
+    """What the clock saw come must have come for good: the time of the call would be that of what was taken back."""
+    replies: list[Reply] = []
+
+    async def talk(channel: Channel) -> None:
+        await channel.call(b"question", PATIENCE_S)
+        asking = asyncio.create_task(channel.call(b"question", PATIENCE_S))
+        await asyncio.sleep(0)
+        time.sleep(BUSY_S)  # noqa: ASYNC251  an owner that reads at once leaves nothing to be taken back
+        replies.append(await asking)
+
+    seen = await run_seen(arena, SERVE + TAKEN_BACK, limits=LIMITS, talk=talk, mode=Mode.RELAY)
+    early = any(reply.payload == b"answer" and reply.elapsed_s < WORK_S for reply in replies)
+    seconds = ", ".join(f"{reply.elapsed_s:.2f} s" for reply in replies) or seen.outcome.reason[:100]
+    return Finding("serves" in seen.log, not early and seen.gone, str(seen.outcome.ending), seconds)

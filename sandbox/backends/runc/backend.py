@@ -288,6 +288,7 @@ class RuncBackend:
             lobby = cgroups.lobby(group)
             within = self._config.deadlines.provision
             pid = self._runtime.start(name, folder, lobby, link.theirs, within)
+            link.theirs.take_back()
             self._filters.learn(spec, name, folder)
         except OSError as error:
             raise Unavailable(f"start: no chamber could be prepared in {estate.folder} ({error.strerror})") from error

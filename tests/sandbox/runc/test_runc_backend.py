@@ -26,6 +26,23 @@ import ctypes, os
 ctypes.CDLL(None, use_errno=True).unshare(1 << 28)
 print(os.strerror(ctypes.get_errno()))
 """
+PIPES = """
+import os
+def tried(attempt):
+    try:
+        attempt()
+    except OSError as error:
+        return error.strerror
+    return "done"
+for pipe in ("/proc/1/fd/4", "/dev/stderr"):
+    print(
+        tried(lambda: os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)),
+        tried(lambda: os.chmod(pipe, 0o666)),
+        tried(lambda: os.open(pipe, os.O_WRONLY)),
+        sep=", ",
+    )
+os.system("echo to stdout > /dev/stdout; echo to stderr > /dev/stderr")
+"""
 on_each = pytest.mark.parametrize("runtime", ["runc", "crun"])
 
 
@@ -76,6 +93,19 @@ async def test_image_is_never_changed(tmp_path: Path, runtime: str) -> None:
         assert before == (sorted(os.listdir(image.folder)), sorted(os.listdir(image.folder / "etc")))  # noqa: PTH208
     finally:
         await backend.close()
+
+
+@on_each
+async def test_what_a_chamber_said_is_not_its_own(tmp_path: Path, runtime: str) -> None:
+    """It writes to its answers and to its log, also by their names; it takes nothing back, and lets nobody else."""
+    backend = await connected(tmp_path, runtime=runtime)
+    try:
+        async with await backend.open(Job(command=("python3", "-uc", PIPES))) as chamber:
+            outcome = await chamber.run(Bundle({}))
+    finally:
+        await backend.close()
+    kept = "Permission denied, Operation not permitted, done"
+    assert outcome.log_tail.decode().splitlines() == [kept, kept, "to stdout", "to stderr"]
 
 
 async def test_filter_of_the_chamber_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
