@@ -69,6 +69,11 @@ class FrameChannel:
         """Whether a call waits for its reply, or for the rest of it."""
         return self._waiting is not None or bool(self._incoming and not self._incoming.whole)
 
+    @property
+    def unsent(self) -> Unavailable | None:
+        """Why a limit that ends now is nobody's delay: the clock holds a call that it has not sent."""
+        return _unsent(self._times) if self._waiting else None
+
     async def call(self, payload: bytes, timeout: float) -> Reply:
         """Send one frame and wait for its reply; raises ChannelClosed when the chamber ends first.
 

@@ -391,7 +391,7 @@ class Session:
             finally:
                 event.cancel()
             if not talking.done() and time.monotonic() >= due:
-                raise Ended(_outlasted(wall, by_candidate=channel.busy))
+                raise channel.unsent or Ended(_outlasted(wall, by_candidate=channel.busy))
 
     def _heed_in_talk(self, event: Happening, channel: FrameChannel) -> None:
         if event is Silence.END and not channel.busy:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox import Channel, Job, Limits, Mode
 from sandbox.backends.docker.link import DockerLink
 from sandbox.backends.runc.link import RuncLink
 from sandbox.channel import ChannelClosed, FrameChannel
@@ -23,6 +24,7 @@ from sandbox.clock import Clock
 from sandbox.clock.process import CALL_BYTES, LOOKS, READY
 from sandbox.errors import Unavailable
 from sandbox.wire.frames import HEADER_BYTES
+from tests.sandbox.scripted import play
 
 HANG_S = 120.0
 ROOM = 1 << 20
@@ -468,6 +470,23 @@ async def test_a_clock_that_is_late_for_a_short_limit(clock: Clock, link: RuncLi
     with pytest.raises((ChannelClosed, TimeoutError)):
         await asyncio.wait_for(line.channel.call(b"ask", limits[0]), limits[1])
     assert isinstance(line.channel.cause, Unavailable)
+    os.kill(clock.pid or 0, signal.SIGCONT)
+
+
+async def test_a_clock_that_is_late_for_a_job(clock: Clock, link: RuncLink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job's own limit charges nobody for a call that was not sent, either."""
+
+    async def talk(channel: Channel) -> None:
+        await channel.call(b"ask", HANG_S)
+
+    assert link.times.send(b"x")
+    os.read(link.theirs.stdin, 1)
+    os.kill(clock.pid or 0, signal.SIGSTOP)
+    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.05)), talk=talk)
+    monkeypatch.setattr(played.hold.link, "times", link.times, raising=False)
+    played.hold.out(b"unpacked 0\n")
+    with pytest.raises(Unavailable, match="the clock of calls"):
+        await played.outcome()
     os.kill(clock.pid or 0, signal.SIGCONT)
 
 
