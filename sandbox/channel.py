@@ -172,6 +172,7 @@ class FrameChannel:
     def _lose_unsent(self, times: CallTimes) -> None:
         if _unsent(times):
             self._lose()
+            times.end_hung()
 
     def _lose(self) -> None:
         if self._waiting and not self._waiting.done():

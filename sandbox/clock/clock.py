@@ -111,6 +111,11 @@ class Clock:
             self._late.append(ORDER.pack(DROP, slot, 0))
             self._drop_late()
 
+    def end_hung(self) -> None:
+        """It is there, and sends nothing: all are told as if it had died, and a new one is started for the next."""
+        if self._process:
+            self._process.kill()
+
     async def close(self) -> None:
         self._starts = _STARTS
         process = self._process

@@ -52,6 +52,11 @@ class CallTimes:
         said = self._said()
         return said[2] if said and said[1] >= self._taken else time.monotonic()
 
+    def end_hung(self) -> None:
+        """The clock has had a call for so long that it will never send it."""
+        if self._clock:
+            self._clock.end_hung()
+
     def close(self) -> None:
         """Before the descriptors themselves are closed. What was read by then, and is counted later, is of no slot: it
         may be another chamber's by now.
