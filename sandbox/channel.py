@@ -17,10 +17,14 @@ from sandbox.wire.frames import FrameReader, Reply, Taker, encode_header
 Send = Callable[[bytes], Awaitable[None]]
 Meter = Callable[[], Awaitable[float | None]]
 Silences = Callable[[float], float]
+# When it came, and what.
+Heard = tuple[float, bytes | Incoming]
 # A larger payload is sent as it is, without copying it behind its header.
 SMALL = 65_536
 # After so many seconds a clock that has not sent a call is not there.
 OVERDUE_S = 5.0
+# Turns of the event loop within which bytes that are there are heard, however late the loop itself was.
+CATCH_UP = 8
 # A reply is worth handing on before it is whole from so many bytes on.
 LARGE = 1 << 20
 
@@ -55,7 +59,7 @@ class FrameChannel:
         self._silence = silence
         self._cap = frame_bytes
         self._turn = asyncio.Lock()
-        self._waiting: asyncio.Future[tuple[float, bytes | Incoming]] | None = None
+        self._waiting: asyncio.Future[Heard] | None = None
         self._ahead = b""
         self._incoming: Incoming | None = None
         self._closed = False
@@ -128,34 +132,57 @@ class FrameChannel:
     ) -> Reply | Incoming:
         nonce = secrets.token_bytes(8)
         self.reader.await_reply(nonce)
-        self._waiting = asyncio.get_running_loop().create_future()
+        waiting = self._waiting = asyncio.get_running_loop().create_future()
         started = time.monotonic()
         overdue: asyncio.TimerHandle | None = None
-        async with asyncio.timeout(timeout):
-            header = encode_header(nonce, length)
-            if isinstance(payload, Incoming):
-                _look(times)
-                await self._send(header)
-                while piece := await payload.next():
-                    await self._send(piece)
-            elif length < SMALL:
-                if times and times.send(header + payload):
-                    overdue = asyncio.get_running_loop().call_later(OVERDUE_S, self._lose_unsent, times)
+        asked = False
+        try:
+            async with asyncio.timeout(timeout):
+                header = encode_header(nonce, length)
+                if isinstance(payload, Incoming):
+                    _look(times)
+                    await self._send(header)
+                    while piece := await payload.next():
+                        await self._send(piece)
+                elif length < SMALL:
+                    if times and times.send(header + payload):
+                        overdue = asyncio.get_running_loop().call_later(OVERDUE_S, self._lose_unsent, times)
+                    else:
+                        await self._send(header + payload)
                 else:
-                    await self._send(header + payload)
-            else:
-                _look(times)
-                await self._send(header)
-                await self._send(payload)
-            try:
-                arrived, reply = await self._waiting
-            finally:
-                if overdue:
-                    overdue.cancel()
+                    _look(times)
+                    await self._send(header)
+                    await self._send(payload)
+                asked = True
+                arrived, reply = await asyncio.shield(waiting)
+        except TimeoutError:
+            if not asked:
+                raise
+            arrived, reply = await self._heard_late(waiting, timeout, started, times)
+        finally:
+            if overdue:
+                overdue.cancel()
         if isinstance(reply, Incoming):
             return reply
-        sent = times.sent if times else None
-        return Reply(reply, arrived - (started if sent is None else sent), self._silence(started))
+        return Reply(reply, arrived - _begun(started, times), self._silence(started))
+
+    async def _heard_late(
+        self, waiting: "asyncio.Future[Heard]", timeout: float, started: float, times: CallTimes | None
+    ) -> Heard:
+        """A limit is one of the time that is measured: the clock may have sent the call late, and our own loop may be
+        late for a reply that is there.
+        """
+        if unsent := _unsent(times):
+            raise unsent
+        due = _begun(started, times) + timeout
+        await asyncio.wait([waiting], timeout=max(0.0, due - time.monotonic()))
+        for _ in range(CATCH_UP):
+            if waiting.done():
+                break
+            await asyncio.sleep(0)
+        if not waiting.done() or waiting.result()[0] > due:
+            raise TimeoutError
+        return waiting.result()
 
     def end(self, cause: Happening) -> None:
         """The chamber fell silent while nobody waited: the next call, if there is one, fails by this."""
@@ -196,6 +223,11 @@ class FrameChannel:
 def _look(times: CallTimes | None) -> None:
     if times:
         times.look()
+
+
+def _begun(started: float, times: CallTimes | None) -> float:
+    sent = times.sent if times else None
+    return started if sent is None else sent
 
 
 def _unsent(times: CallTimes | None) -> Unavailable | None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping
 
 from sandbox.backend import Listener, Talk
 from sandbox.bundle import Bundle
-from sandbox.channel import FrameChannel, Meter, Silences
+from sandbox.channel import CATCH_UP, FrameChannel, Meter, Silences
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.happenings import Ended, Happening, NotDelivered, Order, Silence, Told, end_by
 from sandbox.job import Ending, Job, Limits, Mode
@@ -30,8 +30,6 @@ ORDER_S = 1.0
 # So much is read, and so much is packed, without a turn for others; a larger bundle is sent without a copy of it.
 STEP_BYTES = 16_384
 SMALL_BYTES, SMALL_FILES = 1 << 20, 64
-# Turns of the event loop within which bytes that are there are heard, however late the loop itself was.
-CATCH_UP = 8
 
 
 class Session:

@@ -12,6 +12,9 @@ from sandbox import Channel, Forwarding, Incoming, Reply, Silent
 STREAMED = b"S"
 # Our own timeout comes first, the channel's only if the event loop is late.
 _LATER_S = 60.0
+# Whether a reply was late is told by the time that it took. It may have been asked for, or heard, so much later: a call
+# that the clock has not sent by then has failed.
+HEARD_S = 5.0
 
 
 class TooLate(Exception):
@@ -38,7 +41,7 @@ class Turn:
 
     async def ask(self, payload: bytes) -> Reply:
         """Raises TooLate, ChannelClosed where its chamber has ended, and Silent where no time could be taken."""
-        async with deadline(self.left_s):
+        async with deadline(self.left_s + HEARD_S):
             reply = await self._channel.call(payload, self.left_s + _LATER_S)
         return self._taken(reply)
 

@@ -18,6 +18,7 @@ from typing import Any
 from orchestrator.domain.records import Spent
 from orchestrator.door import BrokeOff, Door, NotStarted, Overseer, Ran, TooLarge
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
+from orchestrator.judge.turns import HEARD_S
 from orchestrator.offload import offload
 from sandbox import Bundle, Channel, ChannelClosed, Ending, Job, Limits, Listener, Mode, Outcome, Refused, Talk
 
@@ -95,7 +96,7 @@ class _Turn:
     async def ask(self, payload: bytes) -> bytes:
         """Raises _Late, and ChannelClosed where its chamber has ended."""
         try:
-            async with asyncio.timeout(self._left_s):
+            async with asyncio.timeout(self._left_s + HEARD_S):
                 reply = await self._channel.call(payload, self._left_s + _LATER_S)
         except TimeoutError:
             raise _Late from None

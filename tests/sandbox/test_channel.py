@@ -2,10 +2,15 @@
 
 import asyncio
 import contextlib
+import time
+from typing import cast
 
 import pytest
 
 from sandbox import Channel, ChannelClosed, Ending, Job, Limits, Mode, Refused, Reply, Silent
+from sandbox.channel import FrameChannel
+from sandbox.clock import CallTimes
+from sandbox.wire.frames import HEADER_BYTES
 from tests.sandbox.scripted import Hiccup, play, settled
 
 RELAY = Job(command=("serve",), mode=Mode.RELAY)
@@ -319,3 +324,71 @@ async def test_processor_seconds(used: float | None) -> None:
     played.hold.out(b"unpacked 0\n")
     assert await played.ending() is Ending.COMPLETED
     assert told == [used]
+
+
+class LateClock:
+    """It sent the call as late as the test says; nobody else does."""
+
+    by_clock = True
+    sent: float | None = None
+
+    def __init__(self, later_s: float) -> None:
+        self.later_s = later_s
+        self.calls: list[bytes] = []
+
+    def send(self, call: bytes) -> bool:
+        self.sent = time.monotonic() + self.later_s
+        self.calls.append(call)
+        return True
+
+
+@pytest.mark.parametrize("elapsed_s", [0.01, 1.0])
+async def test_a_limit_begins_when_the_clock_has_sent_the_call(elapsed_s: float) -> None:
+    """What the clock takes before is not the candidate's: its reply is late by the time that is measured."""
+    clock = LateClock(later_s=60.0)
+    arrival = lambda: (clock.sent or 0.0) + elapsed_s  # noqa: E731
+    channel = FrameChannel(_never, 100, 10, arrival=arrival, times=cast(CallTimes, clock))
+    calling = asyncio.create_task(channel.call(b"x", 0.05))
+    await asyncio.sleep(0.1)
+    channel.reader.feed(framed(clock.calls[0], b"y"))
+    if elapsed_s < 0.05:
+        assert (await calling).payload == b"y"
+    else:
+        with pytest.raises(ChannelClosed):
+            await calling
+        assert "late" in str(channel.cause)
+
+
+@pytest.mark.parametrize("elapsed_s", [0.01, 1.0])
+async def test_a_reply_that_is_heard_late(elapsed_s: float) -> None:
+    """A loop that wakes up past the limit hears what is there by then, and goes by when it came."""
+    sent: list[tuple[float, bytes]] = []
+
+    async def send(data: bytes) -> None:
+        sent.append((time.monotonic(), data))
+
+    async def hear() -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        channel.reader.feed(framed(sent[0][1], b"y"))
+
+    channel = FrameChannel(send, 100, 10, arrival=lambda: sent[0][0] + elapsed_s)
+    calling = asyncio.create_task(channel.call(b"x", 0.05))
+    await asyncio.sleep(0)
+    time.sleep(0.1)  # noqa: ASYNC251  the loop is late
+    hearing = asyncio.create_task(hear())
+    if elapsed_s < 0.05:
+        assert (await calling).payload == b"y"
+    else:
+        with pytest.raises(ChannelClosed):
+            await calling
+        assert "late" in str(channel.cause)
+    await hearing
+
+
+async def _never(_: bytes) -> None:
+    raise AssertionError("it is the clock that sends")
+
+
+def framed(call: bytes, payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + call[4:HEADER_BYTES] + payload

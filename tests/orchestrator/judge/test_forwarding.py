@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.judge.relay import Met, Side, _Conversation, _Refused
 from orchestrator.judge.turns import TooLate, Turn
+from orchestrator.loop.calling import _Turn as CallingTurn
 from sandbox import Incoming, Limits, Reply
 
 PATIENT_S = 60.0
@@ -90,3 +91,19 @@ async def test_a_tape_wants_it_whole() -> None:
     met.tape = object()  # type: ignore[assignment]  # that there is one is all that counts
     with pytest.raises(AssertionError):
         await it._wish(b"B")
+
+
+class HeardLate(Stub):
+    """Its reply is heard after the limit; what it took, by the clock, was less."""
+
+    async def call(self, payload: bytes, timeout: float) -> Reply:
+        del payload, timeout
+        await asyncio.sleep(0.1)
+        return Reply(b"V", 0.01)
+
+
+@pytest.mark.parametrize("turn", [Turn, CallingTurn])
+async def test_a_call_is_late_by_the_clock(turn: type[Turn | CallingTurn]) -> None:
+    """Not by when it was sent or heard: what the clock and our own loop took is nobody's time."""
+    asked = turn(HeardLate(Incoming(b"S", 1)), 0.05)
+    assert await asked.ask(b"C")
