@@ -71,6 +71,7 @@ class Clock:
         self._drop_late()
         if not (self._line and self._page and self._page[READY] and self._free):
             return None
+        self._starts = 0  # it could be started, so that the next one can, too
         slot = self._free.pop()
         try:
             socket.send_fds(self._line, [ORDER.pack(WATCH, slot, 0)], [there, back], socket.MSG_DONTWAIT)

@@ -9,7 +9,7 @@ from sandbox.clock.clock import Clock
 
 class CallTimes:
     """Of one chamber's streams: its calls go `there`, its bytes come `back`. Before the first call that is timed, and
-    without a clock, the thread that looks on tells when bytes came.
+    without a clock, the thread that looks on tells when bytes came. After a clock that died comes the next one.
     """
 
     def __init__(self, there: int, back: int, clock: Clock | None = None) -> None:
@@ -54,7 +54,7 @@ class CallTimes:
 
     def end_hung(self) -> None:
         """The clock has had a call for so long that it will never send it."""
-        if self._clock:
+        if self._clock and self._slot is not None:
             self._clock.end_hung()
 
     def close(self) -> None:
@@ -80,6 +80,7 @@ class CallTimes:
         return self._clock.said(self._slot, self._call)
 
     def _lose(self) -> None:
-        self._clock = None
+        self._slot = self._call = None
+        self._arrivals = Arrivals(self._back)
         if self.by_clock:
             self.lost()

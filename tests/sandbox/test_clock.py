@@ -407,7 +407,7 @@ async def test_end_of_stdin(link: RuncLink) -> None:
 
 
 async def test_a_clock_that_dies(clock: Clock, link: RuncLink, line: Line) -> None:
-    """A call that it was given is nobody's fault; the next ones of that chamber go without it, others by a new one."""
+    """A call that it was given is nobody's fault; the next ones go without it, until there is a new one."""
     calling = asyncio.create_task(line.channel.call(b"ask", HANG_S))
     await asyncio.sleep(0)
     first = clock.pid
@@ -432,18 +432,59 @@ async def test_a_clock_that_dies(clock: Clock, link: RuncLink, line: Line) -> No
     other.theirs.close()
 
 
-async def test_a_clock_that_dies_between_calls(clock: Clock, link: RuncLink, line: Line) -> None:
-    candidate, _ = answering(link, 3)
-    await line.channel.call(b"ask", HANG_S)
-    candidate.join(HANG_S)
+async def killed(clock: Clock) -> None:
     os.kill(clock.pid or 0, signal.SIGKILL)
     async with asyncio.timeout(HANG_S):
         while clock.pid:  # noqa: ASYNC110  it is told by the loop, and has no event
             await asyncio.sleep(0.01)
+
+
+async def test_a_clock_that_dies_between_calls(clock: Clock, link: RuncLink, line: Line) -> None:
+    candidate, _ = answering(link, 3)
+    await line.channel.call(b"ask", HANG_S)
+    candidate.join(HANG_S)
+    await killed(clock)
     candidate, at = answering(link, 3)
     reply = await line.channel.call(b"ask", HANG_S)
     candidate.join(HANG_S)
     assert reply.elapsed_s >= at[1] - at[0]
+
+
+async def test_a_chamber_that_outlives_its_clock(clock: Clock, link: RuncLink, line: Line) -> None:
+    """What comes is timed by the thread again, and by a new clock once that takes orders."""
+    candidate, _ = answering(link, 3)
+    await line.channel.call(b"ask", HANG_S)
+    candidate.join(HANG_S)
+    await killed(clock)
+    candidate, at = answering(link, 3)
+    begun = time.monotonic()
+    calling = asyncio.create_task(line.channel.call(b"ask", HANG_S))
+    await asyncio.sleep(0)
+    candidate.join(HANG_S)  # the loop is late
+    while link.times._arrivals._stamp[0] < HEADER_BYTES + 5:
+        assert time.monotonic() < begun + HANG_S, "nobody takes the time"
+        time.sleep(0.001)  # noqa: ASYNC251  likewise
+    seen = time.monotonic()
+    time.sleep(0.05)  # noqa: ASYNC251  and later still
+    reply = await calling
+    assert at[1] - at[0] <= reply.elapsed_s <= seen - begun
+    ready(clock)
+    candidate, at = answering(link, 3)
+    reply = await line.channel.call(b"ask", HANG_S)
+    candidate.join(HANG_S)
+    assert link.times.sent is not None
+    assert reply.elapsed_s >= at[1] - at[0]
+
+
+async def test_a_clock_that_dies_again_and_again(clock: Clock) -> None:
+    """One that took orders could be started: its end is no reason to have none from then on."""
+    for _ in range(5):
+        ready(clock)
+        link = RuncLink(clock)
+        assert link.times.send(b"ask")
+        await killed(clock)
+        link.close()
+        link.theirs.close()
 
 
 async def test_a_clock_that_is_overdue(
