@@ -23,7 +23,7 @@ from sandbox.channel import ChannelClosed, FrameChannel
 from sandbox.clock import Clock
 from sandbox.clock.process import CALL_BYTES, LOOKS, READY
 from sandbox.errors import Unavailable
-from sandbox.wire.frames import HEADER_BYTES
+from sandbox.wire.frames import HEADER_BYTES, Reply
 from tests.sandbox.scripted import play
 
 HANG_S = 120.0
@@ -448,6 +448,21 @@ async def test_a_clock_that_dies_between_calls(clock: Clock, link: RuncLink, lin
     reply = await line.channel.call(b"ask", HANG_S)
     candidate.join(HANG_S)
     assert reply.elapsed_s >= at[1] - at[0]
+
+
+async def test_a_clock_that_dies_beside_a_call_of_its_caller(clock: Clock, link: RuncLink, line: Line) -> None:
+    """One that we sent ourselves was sent, whoever sent the one before."""
+    candidate, _ = answering(link, 3)
+    await line.channel.call(b"ask", HANG_S)
+    candidate.join(HANG_S)
+    assert link.times.sent is not None
+    asking = asyncio.create_task(line.channel.call_ahead(b"ask", HANG_S, b"S"))
+    call = await asyncio.to_thread(taken, link, 3)
+    await killed(clock)
+    os.write(link.theirs.stdout, framed(call))
+    reply = await asking
+    assert isinstance(reply, Reply)
+    assert reply.payload == b"reply"
 
 
 async def test_a_chamber_that_outlives_its_clock(clock: Clock, link: RuncLink, line: Line) -> None:
