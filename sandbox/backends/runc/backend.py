@@ -230,7 +230,7 @@ class RuncBackend:
         name = f"blastdoor-{self.owner}-{chamber_id}"
         try:
             link = RuncLink(self._clock)
-        except BaseException:
+        except BaseException:  # whatever it was, no chamber has the GPUs
             self._gpus.give_back(gpus)
             raise
         try:
