@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NoReturn, cast
 
-from sandbox.clock import CallTimes
+from sandbox.clock import HUNG_S, CallTimes
 from sandbox.errors import Refused, Unavailable
 from sandbox.happenings import Happening
 from sandbox.incoming import Incoming
@@ -21,8 +21,6 @@ Silences = Callable[[float], float]
 Heard = tuple[float, bytes | Incoming]
 # A larger payload is sent as it is, without copying it behind its header.
 SMALL = 65_536
-# After so many seconds a clock that has not sent a call is not there.
-OVERDUE_S = 5.0
 # Turns of the event loop within which bytes that are there are heard, however late the loop itself was.
 CATCH_UP = 8
 # A reply is worth handing on before it is whole from so many bytes on.
@@ -148,7 +146,7 @@ class FrameChannel:
                         await self._send(piece)
                 elif length < SMALL:
                     if times and times.send(header + payload):
-                        overdue = asyncio.get_running_loop().call_later(OVERDUE_S, self._lose_unsent, times)
+                        overdue = asyncio.get_running_loop().call_later(HUNG_S, self._lose_unsent, times)
                     else:
                         await self._send(header + payload)
                 else:
@@ -174,7 +172,8 @@ class FrameChannel:
         """A limit is one of the time that is measured: the clock may have sent the call late, and our own loop may be
         late for a reply that is there.
         """
-        if unsent := _unsent(times):
+        if times and (unsent := _unsent(times)):
+            times.has_not_sent(timeout)
             raise unsent
         due = _begun(started, times) + timeout
         await asyncio.wait([waiting], timeout=max(0.0, due - time.monotonic()))
@@ -201,7 +200,7 @@ class FrameChannel:
     def _lose_unsent(self, times: CallTimes) -> None:
         if _unsent(times):
             self._lose()
-            times.end_hung()
+            times.has_not_sent(HUNG_S)
 
     def _lose(self) -> None:
         if self._waiting and not self._waiting.done():

@@ -31,6 +31,8 @@ from sandbox.logger import logger
 _PROGRAM = Path(__file__).with_name("process.py")
 _END_S = 10.0
 _STARTS = 3
+# A clock that has sent nothing for so many seconds of all who waited for it is not there.
+HUNG_S = 5.0
 # So often what is torn, since the clock writes it just then, is read again.
 _READS = 3
 # What its process has open beside the two descriptors of each chamber.
@@ -51,6 +53,7 @@ class Clock:
         self._late: list[bytes] = []  # chambers to be dropped, once it takes orders again
         self._calls = count(1)  # of all chambers: what was said in a slot before is of no call that comes
         self._starts = 0
+        self._unsent_s = 0.0  # how long calls have waited for it since it last sent one
 
     @property
     def pid(self) -> int | None:
@@ -104,7 +107,10 @@ class Clock:
             (found,) = SUM.unpack_from(self._page, place + SAID.size)
             if zlib.crc32(said) == found:
                 number, sent, came, at = SAID.unpack(said)
-                return (sent, came, at) if number == call else None
+                if number != call:
+                    return None
+                self._unsent_s = 0.0
+                return sent, came, at
         return None
 
     def drop(self, slot: int) -> None:
@@ -112,9 +118,12 @@ class Clock:
             self._late.append(ORDER.pack(DROP, slot, 0))
             self._drop_late()
 
-    def end_hung(self) -> None:
-        """It is there, and sends nothing: all are told as if it had died, and a new one is started for the next."""
-        if self._process:
+    def has_not_sent(self, waited_s: float) -> None:
+        """Somebody waited in vain. It is there, and sends nothing: after a while of that all are told as if it had
+        died, and a new one is started for the next.
+        """
+        self._unsent_s += waited_s
+        if self._process and self._unsent_s >= HUNG_S:
             self._process.kill()
 
     async def close(self) -> None:
@@ -186,6 +195,7 @@ class Clock:
             self._line.close()
         self._process = self._line = self._page = self._grip = None
         self._lost = {}
+        self._unsent_s = 0.0
         self._late.clear()
         self._free.clear()
 

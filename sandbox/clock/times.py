@@ -52,10 +52,10 @@ class CallTimes:
         said = self._said()
         return said[2] if said and said[1] >= self._taken else time.monotonic()
 
-    def end_hung(self) -> None:
-        """The clock has had a call for so long that it will never send it."""
+    def has_not_sent(self, waited_s: float) -> None:
+        """The clock has had a call for so long."""
         if self._clock and self._slot is not None:
-            self._clock.end_hung()
+            self._clock.has_not_sent(waited_s)
 
     def close(self) -> None:
         """Before the descriptors themselves are closed. What was read by then, and is counted later, is of no slot: it

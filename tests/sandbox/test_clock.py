@@ -503,11 +503,16 @@ async def test_a_clock_that_dies_again_and_again(clock: Clock) -> None:
         link.theirs.close()
 
 
+def hung_after(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    for module in ("sandbox.channel", "sandbox.clock.clock"):
+        monkeypatch.setattr(f"{module}.HUNG_S", seconds)
+
+
 async def test_a_clock_that_is_overdue(
     clock: Clock, link: RuncLink, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call that it does not send is nobody's fault, and fails before its time is over; others get a new one."""
-    monkeypatch.setattr("sandbox.channel.OVERDUE_S", 0.05)
+    hung_after(monkeypatch, 0.05)
     assert link.times.send(b"x")
     os.read(link.theirs.stdin, 1)
     first = clock.pid
@@ -537,6 +542,42 @@ async def test_a_clock_that_is_late_for_a_short_limit(clock: Clock, link: RuncLi
         await asyncio.wait_for(line.channel.call(b"ask", limits[0]), limits[1])
     assert isinstance(line.channel.cause, Unavailable)
     os.kill(clock.pid or 0, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("sends", [False, True])
+async def test_a_clock_that_hangs_beside_short_limits(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, *, sends: bool
+) -> None:
+    """No call waits long enough to tell, so that all are counted that it has not sent since the last that it sent."""
+    hung_after(monkeypatch, 0.15)
+    first = clock.pid or 0
+    for again in (True, False, sends):
+        link = RuncLink(clock)
+        line = Line(link)
+        os.kill(first, signal.SIGCONT if again else signal.SIGSTOP)
+        if again:
+            assert link.times.send(b"x")
+            assert await asyncio.to_thread(os.read, link.theirs.stdin, 1) == b"x"
+            assert link.times.sent is not None
+        os.kill(first, signal.SIGSTOP)
+        assert link.times.send(b"x")
+        with pytest.raises(ChannelClosed):
+            await line.channel.call(b"ask", 0.07)
+        assert isinstance(line.channel.cause, Unavailable)
+        await line.close()
+        link.close()
+        link.theirs.close()
+    os.kill(first, signal.SIGCONT)
+    async with asyncio.timeout(HANG_S):
+        while not sends and clock.pid == first:  # noqa: ASYNC110  it is told by the loop, and has no event
+            await asyncio.sleep(0.01)
+    ready(clock)
+    link = RuncLink(clock)
+    assert link.times.send(b"x")
+    assert await asyncio.to_thread(os.read, link.theirs.stdin, 1) == b"x"
+    assert (clock.pid == first) == sends
+    link.close()
+    link.theirs.close()
 
 
 async def test_a_clock_that_is_late_for_a_job(clock: Clock, link: RuncLink, monkeypatch: pytest.MonkeyPatch) -> None:
