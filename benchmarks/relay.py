@@ -39,6 +39,8 @@ from blastdoor_judge import publish
 from blastdoor_relay import relay
 
 def timed(name, *data):
+    if PAUSE_S:
+        time.sleep(PAUSE_S)
     started = time.perf_counter()
     reply = candidate.call(name, *data)
     return time.perf_counter() - started, reply.elapsed
@@ -55,8 +57,9 @@ with relay() as candidate:
         json.dump(rows, file)
     publish(0.0)
 """
-JUDGE = f"MEGABYTES, CALLS, TURNS = {MEGABYTES}, {CALLS}, {TURNS}\n{_JUDGE}"
-SMALL = f"MEGABYTES, CALLS, TURNS = 1, {CALLS}, 0\n{_JUDGE}"
+JUDGE = f"MEGABYTES, CALLS, TURNS, PAUSE_S = {MEGABYTES}, {CALLS}, {TURNS}, 0\n{_JUDGE}"
+# As long as a judge beside busy neighbours waits between two calls, since they keep the event loop.
+PAUSE_S = 0.005
 
 
 async def seated(backend: Backend, serving: str, judging: str) -> Mapping[str, bytes]:
@@ -87,23 +90,23 @@ async def beside_neighbours() -> list[Figure]:
     """The same small calls, once alone and once beside chambers that come and go: what their clock says."""
     backend = await RuncBackend.connect(RuncConfig())
     try:
-        alone = await _small(backend)
+        alone, rare = await _small(backend), await _small(backend, PAUSE_S)
         async with _neighbours(backend):
             beside = await _small(backend)
     finally:
         await backend.close()
     name = f"relay beside {NEIGHBOURS} chambers that come and go"
     figures = [Figure(f"{name}: a small call by the orchestrator's clock", beside[0] * 1e3, "ms")]
-    ratios = (it / of for it, of in zip(beside, alone, strict=True))
-    words = ("median", "95 of 100")
-    return figures + [
-        Figure(f"{name}: {word}, of that alone", ratio, "x", "<= 2") for word, ratio in zip(words, ratios, strict=True)
-    ]
+    for of, times in (("alone", alone), (f"alone, one every {PAUSE_S * 1e3:g} ms", rare)):
+        for word, mine, theirs in zip(("median", "95 of 100"), beside, times, strict=True):
+            figures.append(Figure(f"{name}: {word}, of that {of}", mine / theirs, "x", "<= 2"))
+    return figures
 
 
-async def _small(backend: Backend) -> tuple[float, float]:
+async def _small(backend: Backend, pause_s: float = 0.0) -> tuple[float, float]:
     """The median, and the time within which 95 of 100 were answered."""
-    rows = json.loads((await seated(backend, CANDIDATE, SMALL))["traces/figures.json"])
+    judge = f"MEGABYTES, CALLS, TURNS, PAUSE_S = 1, {CALLS}, 0, {pause_s}\n{_JUDGE}"
+    rows = json.loads((await seated(backend, CANDIDATE, judge))["traces/figures.json"])
     elapsed = [row[1] for row in rows["small"]]
     return statistics.median(elapsed), statistics.quantiles(elapsed, n=20)[-1]
 
