@@ -97,8 +97,8 @@ class Lease:
                     await self.renew()
                 except SandboxError as error:
                     logger(owner=self.owner).warning("lease.not_renewed", reason=str(error))
-                    # It may have taken all that its client waits for: another third would leave the next one no time.
-                    wait_s = self._seconds / 12
+                    # It may have taken all that its client waits for: a longer wait would leave a third try no time.
+                    wait_s = self._seconds / 24
                     continue
                 wait_s = self._seconds / 3
                 if following is None or following.done():

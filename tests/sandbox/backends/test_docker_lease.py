@@ -293,17 +293,20 @@ async def test_beat_goes_on_beside_what_follows_it(
     assert followed == 1, "one at a time"
 
 
+@pytest.mark.parametrize(("failures", "answer_s"), [(1, LEASE_S / 4), (2, LEASE_S / 24)])
 async def test_failed_renewal_is_tried_again_in_time(
-    engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    engine: FakeEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch, failures: int, answer_s: float
 ) -> None:
-    """An engine that fails after a quarter of the lease, and then takes as long for an answer, costs no lease."""
+    """An engine that fails after a quarter of the lease, once or twice, and then takes its time, costs no lease."""
     lease = lease_on(engine, clock)
     await lease.renew()
-    answers = iter([False, True])
+    tries = 0
 
     def dawdle() -> None:
-        clock.now += LEASE_S / 4
-        if not next(answers):
+        nonlocal tries
+        tries += 1
+        clock.now += LEASE_S / 4 if tries <= failures else answer_s
+        if tries <= failures:
             raise Unavailable("the engine does not answer")
 
     held: list[bool] = []
@@ -311,7 +314,7 @@ async def test_failed_renewal_is_tried_again_in_time(
     async def nap(seconds: float) -> bool:
         clock.now += seconds
         held.append(lease.holds)
-        return len(held) == 3
+        return tries > failures
 
     async def after_beat() -> None:
         pass
@@ -319,7 +322,7 @@ async def test_failed_renewal_is_tried_again_in_time(
     engine.creating = dawdle
     monkeypatch.setattr(lease, "_released_within", nap)
     await lease._renew_for_ever(after_beat)
-    assert (held, lease.lapses) == ([True] * 3, 0)
+    assert (held, lease.lapses) == ([True] * (failures + 2), 0)
 
 
 class SlowEngine(FakeEngine):
