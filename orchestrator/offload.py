@@ -45,6 +45,8 @@ async def finished(job: Future[T]) -> T:
             await asyncio.wait([future])
         except asyncio.CancelledError as error:
             cancelled = error
+    if future.done() and not future.cancelled():
+        future.exception()  # nobody waits for it any more, and asyncio would print it
     raise cancelled
 
 

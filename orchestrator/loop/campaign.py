@@ -281,7 +281,8 @@ class Campaign:
             self._kill(task, node, "the session ends")
         if self._running:
             await asyncio.wait(self._running)
-        ended, self._running = self._running, {}
+        errors = [error for task in self._running if not task.cancelled() and (error := task.exception())]
+        self._running = {}
         try:
             await self._stand_down()
             reconcile(self._bench)
@@ -291,7 +292,7 @@ class Campaign:
         finally:
             # Last: what goes wrong with a removal must not leave a rented machine behind.
             await self._bench.shelf.close()
-        return [error for task in ended if not task.cancelled() and (error := task.exception())]
+        return errors
 
     async def _abandon(self) -> None:
         """Nothing can be recorded any more: end the chambers, and leave the rest to a resume."""

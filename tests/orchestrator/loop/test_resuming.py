@@ -1,5 +1,9 @@
 """Stopping and going on: nothing is lost, nothing is paid twice, and nobody else can work on it meanwhile."""
 
+import asyncio
+import gc
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -154,6 +158,37 @@ async def test_full_disk(folder: Path, after: int, monkeypatch: pytest.MonkeyPat
         assert finished.champion is not None
         assert finished.champion.params == {"value": 9}
         assert session.charged == 5
+
+
+async def test_full_for_all(folder: Path) -> None:
+    """Outputs find no room, then the ledger neither: one error ends the session, and asyncio prints no other."""
+    unheard: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+    with pytest.raises(Full):
+        await _full_for_all(folder)
+    gc.collect()
+    assert not unheard
+    async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
+        assert (await session.run()).champion is not None
+
+
+async def _full_for_all(folder: Path) -> None:
+    both = threading.Barrier(2)
+    async with scripted(folder, None, *POINTS, attempts=5, width=2) as session:
+        bench = session.bench
+
+        def full(*_: Any) -> Any:
+            raise Full(folder)
+
+        def one_after_the_other(_: object) -> Any:
+            if both.wait(30):
+                while not bench.book.is_broken:
+                    time.sleep(0.01)
+            full()
+
+        session.when(e.AttemptEnded, lambda _: setattr(bench.artifacts, "keep_files", one_after_the_other))
+        session.when(e.KillIntended, lambda _: setattr(bench.book.ledger, "append", full))
+        await session.run()
 
 
 @pytest.mark.parametrize("phase", ["propose", "trial", "judge"])
