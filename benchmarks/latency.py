@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.figure import Figure
@@ -30,7 +31,7 @@ def plain_process() -> float:
     return time.perf_counter() - started
 
 
-def docker_run(profile: Path) -> float:
+def posture_flags(profile: Path) -> list[str]:
     """The same posture by hand: every flag is taken from the chamber's own create request."""
     config = container_config(FULL, JOB.limits, "runc", "", JOB.image)["HostConfig"]
     assert isinstance(config, dict)  # noqa: S101  narrows the type
@@ -44,9 +45,14 @@ def docker_run(profile: Path) -> float:
     flags += [f"--tmpfs={path}:{options}" for path, options in config["Tmpfs"].items()]
     flags += [f"--ulimit={item['Name']}={item['Soft']}:{item['Hard']}" for item in config["Ulimits"]]
     uid = CHAMBER_UIDS.start
-    command = ["docker", "run", "--rm", f"--user={uid}:{uid}", "--cpus=2", *flags, JOB.image, *COMMAND]
+    return [f"--user={uid}:{uid}", "--cpus=2", *flags]
+
+
+def docker_run(profile: Path, environment: Mapping[str, str] | None = None) -> float:
+    """`environment` names another engine than the one that we work with."""
+    command = ["docker", "run", "--rm", *posture_flags(profile), JOB.image, *COMMAND]
     started = time.perf_counter()
-    subprocess.run(command, check=True)
+    subprocess.run(command, env=environment, check=True)
     return time.perf_counter() - started
 
 

@@ -70,7 +70,7 @@ def _require(outcome: Outcome) -> None:
         raise RuntimeError(f"{outcome.ending}: {outcome.reason}")
 
 
-async def _rate(one: Callable[[], Awaitable[None]], count: int, width: int) -> float:
+async def rate(one: Callable[[], Awaitable[None]], count: int, width: int) -> float:
     left = iter(range(count))
 
     async def worker() -> None:
@@ -128,7 +128,7 @@ async def _throughput(rounds: int, count: int, bare: Bare) -> list[Figure]:
         for _ in range(rounds):
             for name, one in many.items():
                 few = count // 3 if name == "docker" else count
-                rates.setdefault(name, []).append(max([await _rate(one, few, width) for width in WIDTHS]))
+                rates.setdefault(name, []).append(max([await rate(one, few, width) for width in WIDTHS]))
     finally:
         for backend in backends.values():
             await backend.close()

@@ -1,6 +1,7 @@
 """A Docker engine for sandboxes of others, which want a bridge, published ports and Compose.
 
-It lies in a folder, and its bridge in a network of its own: no packet leaves that, and no rule of the machine is touched.
+It lies in a folder, and its bridge in a network of its own: no packet leaves that, and no rule of the machine is
+touched.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ class TheirEngine:
     within: tuple[str, ...]
 
     def said(self, why: str, *words: str) -> str:
-        return said(why, ["docker", *words], **self.environment)
+        return said(why, ["docker", *words], environment=self.environment)
 
     def take(self, image: str) -> None:
         """From the engine that we work with."""
@@ -61,7 +62,15 @@ class TheirEngine:
 
     def add_server(self, image: str, folder: Path) -> str:
         """The same image with SWE-ReX's server in it."""
-        asked = ["run", "--rm", "--network=none", image, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        asked = [
+            "run",
+            "--rm",
+            "--network=none",
+            image,
+            "python3",
+            "-c",
+            "import sys; print('%d.%d' % sys.version_info[:2])",
+        ]
         version = self.said(f"{image} does not run", *asked).strip()
         folder.mkdir()
         install_for(version, "swerex", folder / "packages")

@@ -7,7 +7,7 @@ Missing says in one line what.
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.machine.programs import child_environment, last_line
@@ -23,7 +23,7 @@ class Missing(Exception):
     """One line for the table."""
 
 
-def said(why: str, command: Sequence[str], *, cwd: Path | None = None, **environment: str) -> str:
+def said(why: str, command: Sequence[str], *, cwd: Path | None = None, environment: Mapping[str, str] = {}) -> str:
     """What it printed. Raises Missing where it failed."""
     done = subprocess.run(
         command, cwd=cwd, env=child_environment(**environment), capture_output=True, text=True, check=False
@@ -44,11 +44,20 @@ def install(name: str, folder: Path) -> Path:
 def install_for(version: str, name: str, folder: Path) -> None:
     """The same packages for another Python, as files to be copied."""
     words = ["--target", str(folder), "--python-version", version, "--only-binary=:all:", "--no-deps"]
-    said(f"PyPI does not give {name} for Python {version}", [sys.executable, "-m", "pip", "install", *words, *_pinned(name)])
+    said(
+        f"PyPI does not give {name} for Python {version}",
+        [sys.executable, "-m", "pip", "install", *words, *_pinned(name)],
+    )
 
 
 def _pinned(name: str) -> list[str]:
-    return ["--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement", str(REQUIREMENTS / f"{name}.txt")]
+    return [
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--requirement",
+        str(REQUIREMENTS / f"{name}.txt"),
+    ]
 
 
 def unpack_engine(folder: Path) -> Path:
@@ -82,7 +91,9 @@ def _offered(options: Sequence[str]) -> list[str]:
     ).stdout
     versions: dict[str, str] = {}
     for record in shown.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in record.splitlines() if line.startswith(("Package: ", "Version: ")))
+        fields = dict(
+            line.split(": ", 1) for line in record.splitlines() if line.startswith(("Package: ", "Version: "))
+        )
         if len(fields) == 2:
             versions[fields["Package"]] = fields["Version"]
     compose = next((name for name in COMPOSE if not versions.get(name, "1.").startswith("1.")), None)
@@ -92,7 +103,9 @@ def _offered(options: Sequence[str]) -> list[str]:
 def _newer(folder: Path) -> list[str]:
     """Options for apt: the machine's own archive, a newer release of it, and lists that are ours alone."""
     asked = ["apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)", "Created-By: Packages"]
-    archives = [line.split()[2] for line in said("apt does not answer", asked).splitlines() if line.startswith("Debian Debian ")]
+    archives = [
+        line.split()[2] for line in said("apt does not answer", asked).splitlines() if line.startswith("Debian Debian ")
+    ]
     if not archives:
         raise Missing("no package with Compose v2 was found, and apt has no archive of Debian")
     for name in ("lists/partial", "cache/archives/partial"):

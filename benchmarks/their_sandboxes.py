@@ -3,7 +3,8 @@
 usage: their_sandboxes.py inspect|swerex IMAGE
 
 Each line of the input says how many; the answer is one line of JSON, the seconds that each took from the wish for a
-sandbox until it was gone. One is made before the first line is read: what is imported and connected once counts for none.
+sandbox until it was gone. One is made before the first line is read: what is imported and connected once counts for
+none.
 """
 
 import asyncio
@@ -13,10 +14,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 SOURCE = "print('hello')\n" * 100
-PROGRAM = ["python3", "-c", "open('/tmp/x', 'w').write('y')"]
+GIVEN, TAKEN = "/tmp/main.py", "/tmp/x"  # noqa: S108  in the sandbox
+PROGRAM = ["python3", "-c", f"open('{TAKEN}', 'w').write('y')"]
 # What Inspect itself writes for a task that names no compose file; the image is ours.
 COMPOSE = """
 services:
@@ -40,11 +41,11 @@ async def inspect(image: str) -> Callable[[], Awaitable[str]]:
     async def one() -> str:
         made = await Sandboxes.sample_init("others", file.name, {})
         sandbox = made["default"]
-        await sandbox.write_file("/tmp/main.py", SOURCE)
+        await sandbox.write_file(GIVEN, SOURCE)
         done = await sandbox.exec(PROGRAM)
         if not done.success:
             raise RuntimeError(done.stderr)
-        answer = str(await sandbox.read_file("/tmp/x"))
+        answer = str(await sandbox.read_file(TAKEN))
         await Sandboxes.sample_cleanup("others", file.name, made, interrupted=False)
         return answer
 
@@ -62,9 +63,9 @@ async def swerex(image: str) -> Callable[[], Awaitable[str]]:
         deployment = DockerDeployment(image=image, pull="never", logger=quiet)
         await deployment.start()
         runtime = deployment.runtime
-        await runtime.write_file(WriteFileRequest(path="/tmp/main.py", content=SOURCE))
+        await runtime.write_file(WriteFileRequest(path=GIVEN, content=SOURCE))
         await runtime.execute(Command(command=PROGRAM, check=True))
-        answer = (await runtime.read_file(ReadFileRequest(path="/tmp/x"))).content
+        answer = str((await runtime.read_file(ReadFileRequest(path=TAKEN))).content)
         await deployment.stop()
         return answer
 
