@@ -1,6 +1,7 @@
 """What a fresh sandbox costs for one small program, from the wish for it until it is gone: ours beside others'.
 
-All kinds take turns in one run, on one image; all that ask a Docker engine ask the same one.
+All kinds take turns in one run, on one image. Theirs need another Docker engine than ours, on which a plain `docker run`
+is measured, too.
 """
 
 import asyncio
@@ -33,12 +34,13 @@ DRIVER = Path(__file__).with_name("their_sandboxes.py")
 WIDTHS = (2, 4)
 PATIENCE_S = 600
 SOURCE = b"print('hello')\n" * 100
+DOCKER_RUN = "`docker run --rm`, same posture"
 OURS = tuple(f"our {name} backend, files in and out" for name in RUNTIMES)
 
 
 @dataclass(frozen=True)
 class Here:
-    """Made by this process."""
+    """Made by this process; `many` tell what a minute gives."""
 
     make: Callable[[], Awaitable[object]]
     many: int = 60
@@ -57,7 +59,7 @@ class Here:
 
 @dataclass(frozen=True)
 class Theirs:
-    """Made by processes of their own, `many` to tell what a minute gives, one for each that is made at a time: theirs wait with the loop blocked."""
+    """Made by processes of their own, one for each that is made at a time: theirs wait with the loop blocked."""
 
     drivers: Sequence[asyncio.subprocess.Process]
     log: Path
@@ -161,18 +163,20 @@ async def _known(stack: contextlib.AsyncExitStack, folder: Path) -> tuple[dict[s
 
 
 async def _by_docker(
-    stack: contextlib.AsyncExitStack, folder: Path, engine: TheirEngine | None
+    stack: contextlib.AsyncExitStack, folder: Path, theirs: TheirEngine | None
 ) -> dict[str, Sandboxes]:
     profile = folder / "seccomp.json"
     profile.write_text(seccomp_profile())
-    environment = child_environment(**engine.environment) if engine else None
-    config = DockerConfig(host=engine.host, warm=0) if engine else DockerConfig(warm=0)
-    backend = await DockerBackend.connect(config)
+    backend = await DockerBackend.connect(DockerConfig(warm=0))
     stack.push_async_callback(backend.close)
-    return {
-        "`docker run --rm`, same posture": Here(partial(asyncio.to_thread, docker_run, profile, environment), many=20),
+    run = partial(asyncio.to_thread, docker_run, profile)
+    known: dict[str, Sandboxes] = {
+        DOCKER_RUN: Here(run, many=20),
         "our Docker backend, files in and out": Here(partial(one_chamber, backend), many=20),
     }
+    if theirs:
+        known[f"{DOCKER_RUN}, on their engine"] = Here(partial(run, child_environment(**theirs.environment)), many=20)
+    return known
 
 
 def bubblewrap(root: Path) -> None:
