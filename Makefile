@@ -86,6 +86,10 @@ lock: ## pin requirements.txt again
 	printf 'pip\nsetuptools\nwheel\n' | .lock-venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --python-platform linux \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --extra modal --constraint requirements.txt \
 		--custom-compile-command 'make lock' --output-file deploy/orchestrator/requirements.txt pyproject.toml -
+	for pair in 'inspect inspect-ai' 'swerex swe-rex aiohttp'; do set -- $$pair; name=$$1; shift; printf '%s\n' "$$@" \
+		| .lock-venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' \
+		--output-file benchmarks/their_requirements/$$name.txt - || exit 1; done
 	rm -rf .lock-venv
 	@echo "Then: make setup && .venv/bin/python scripts/box_requirements.py, for what rented machines install"
 

@@ -1,7 +1,7 @@
 """What a fresh sandbox costs for one small program, from the wish for it until it is gone: ours beside others'.
 
-All kinds take turns in one run, on one image. Theirs need another Docker engine than ours, on which a plain `docker run`
-is measured, too.
+All kinds take turns in one run, on one image. Theirs need another Docker engine than ours, on which `docker run` is
+measured, too. Files go in and out wherever there is a way: not by a plain process, bare `runc` and `docker run`.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ WIDTHS = (2, 4)
 PATIENCE_S = 600
 SOURCE = b"print('hello')\n" * 100
 DOCKER_RUN = "`docker run --rm`, same posture"
-OURS = tuple(f"our {name} backend, files in and out" for name in RUNTIMES)
+OURS = tuple(f"our {name} backend" for name in RUNTIMES)
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ async def _known(stack: contextlib.AsyncExitStack, folder: Path) -> tuple[dict[s
     (folder / "bare").mkdir()
     known: dict[str, Sandboxes] = {
         "plain process": Here(partial(asyncio.to_thread, plain_process)),
-        "bubblewrap, files in and out": Here(partial(asyncio.to_thread, bubblewrap, root)),
+        "bubblewrap": Here(partial(asyncio.to_thread, bubblewrap, root)),
         "bare `runc run`": Here(Bare(root, folder / "bare").one),
     }
     for ours, backend in zip(OURS, backends.values(), strict=True):
@@ -156,7 +156,7 @@ async def _known(stack: contextlib.AsyncExitStack, folder: Path) -> tuple[dict[s
     if engine:
         for title, add in (("Inspect's Docker sandbox", _inspect), ("SWE-ReX's Docker deployment", _swerex)):
             try:
-                known[f"{title}, files in and out"] = await stack.enter_async_context(add(engine, folder))
+                known[title] = await stack.enter_async_context(add(engine, folder))
             except Missing as error:
                 absent[title] = str(error)
     return known, absent
@@ -172,7 +172,7 @@ async def _by_docker(
     run = partial(asyncio.to_thread, docker_run, profile)
     known: dict[str, Sandboxes] = {
         DOCKER_RUN: Here(run, many=20),
-        "our Docker backend, files in and out": Here(partial(one_chamber, backend), many=20),
+        "our Docker backend": Here(partial(one_chamber, backend), many=20),
     }
     if theirs:
         known[f"{DOCKER_RUN}, on their engine"] = Here(partial(run, child_environment(**theirs.environment)), many=20)
