@@ -229,4 +229,8 @@ async def _driven(engine: TheirEngine, folder: Path, command: Sequence[str]) -> 
         for driver in drivers:
             if driver.stdin:
                 driver.stdin.close()
-            await driver.wait()
+            try:
+                await asyncio.wait_for(driver.wait(), PATIENCE_S)
+            except TimeoutError:
+                driver.kill()
+                await driver.wait()
