@@ -93,12 +93,9 @@ Sandboxes = Here | Theirs
 
 
 async def measure(samples: int = 15, rounds: int = 2) -> list[Figure]:
-    sys.path.insert(0, str(SCRIPTS))
-    from distribution import require
-
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="blastdoor-bench-")))
-        require("bwrap", "nsenter", "unshare", "ip", "dpkg-deb", "runc", "crun", log=folder / "apt.log")
+        _install("runc", "crun", log=folder / "apt.log")
         known, absent = await _known(stack, folder)
         seconds: dict[str, list[float]] = {name: [] for name in known}
         a_minute: dict[str, list[float]] = {name: [] for name in known}
@@ -111,6 +108,17 @@ async def measure(samples: int = 15, rounds: int = 2) -> list[Figure]:
             for name, way in known.items():
                 a_minute[name].append(max([await way.a_minute(width) for width in WIDTHS]))
     return [*_figures(seconds, a_minute), *(Figure(f"{name}: {why}", math.nan, "") for name, why in absent.items())]
+
+
+def _install(*names: str, log: Path) -> None:
+    """Programs of the distribution. Raises Missing where they cannot be had."""
+    sys.path.insert(0, str(SCRIPTS))
+    from distribution import Unprepared, require
+
+    try:
+        require(*names, log=log)
+    except Unprepared as error:
+        raise Missing(str(error)) from None
 
 
 def _figures(seconds: Mapping[str, Sequence[float]], a_minute: Mapping[str, Sequence[float]]) -> list[Figure]:
@@ -139,14 +147,20 @@ async def _known(stack: contextlib.AsyncExitStack, folder: Path) -> tuple[dict[s
     (folder / "bare").mkdir()
     known: dict[str, Sandboxes] = {
         "plain process": Here(partial(asyncio.to_thread, plain_process)),
-        "bubblewrap": Here(partial(asyncio.to_thread, bubblewrap, root)),
         "bare `runc run`": Here(Bare(root, folder / "bare").one),
     }
     for ours, backend in zip(OURS, backends.values(), strict=True):
         known[ours] = Here(partial(one_chamber, backend))
     absent: dict[str, str] = {}
+    try:
+        _install("bwrap", log=folder / "apt.log")
+        bubblewrap(root)
+        known["bubblewrap"] = Here(partial(asyncio.to_thread, bubblewrap, root))
+    except Missing as error:
+        absent["bubblewrap"] = str(error)
     engine: TheirEngine | None = None
     try:
+        _install("nsenter", "unshare", "ip", "dpkg-deb", log=folder / "apt.log")
         engine = await asyncio.to_thread(stack.enter_context, their_engine(folder / "engine"))
         await asyncio.to_thread(engine.take, JOB.image)
     except Missing as error:
@@ -187,9 +201,9 @@ def bubblewrap(root: Path) -> None:
         flags += ["--die-with-parent", "--clearenv", "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin"]
         flags += ["--ro-bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # noqa: S108  inside
         flags += ["--bind", name, "/mnt", "--chdir", "/mnt"]
-        subprocess.run(["bwrap", *flags, "python3", "-c", "open('x','w').write('y')"], check=True)
-        if Path(name, "x").read_bytes() != b"y":
-            raise RuntimeError("bubblewrap gave no file")
+        code = subprocess.run(["bwrap", *flags, "python3", "-c", "open('x','w').write('y')"], check=False).returncode
+        if code or Path(name, "x").read_bytes() != b"y":
+            raise Missing(f"it ended with {code} and gave no file")
 
 
 @contextlib.asynccontextmanager
