@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+U = TypeVar("U")
 
 _THREADS = 2  # of each lane: they share one interpreter with the loop
 # How long one thread may keep the interpreter from the others that want it; the loop is one of them.
@@ -21,20 +22,24 @@ _TURN_S = 0.001
 
 async def offload(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Done when it returns or raises, also when the task is cancelled: nothing writes behind a caller's back."""
-    return await _in_thread(_lanes()[0], functools.partial(work, *args, **kwargs))
+    return await _finished(_begin(_lanes()[0], functools.partial(work, *args, **kwargs)))
 
 
 async def offload_disk(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The same for what waits for the disk, so that it keeps nobody from computing."""
-    return await _in_thread(_lanes()[1], functools.partial(work, *args, **kwargs))
+    return await _finished(_begin(_lanes()[1], functools.partial(work, *args, **kwargs)))
 
 
-async def _in_thread(lane: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    return await finished(lane.submit(work))
+async def offload_and_hand_on(work: Callable[P, tuple[T, Future[U]]], *args: P.args, **kwargs: P.kwargs) -> tuple[T, U]:
+    """The same for work that begins more in a thread of others: done, in one go, when that is done, too."""
+    return await _finished(_HandedOn(_begin(_lanes()[0], functools.partial(work, *args, **kwargs))))
 
 
-async def finished(job: Future[T]) -> T:
-    """The same for what another thread was given."""
+def _begin(lane: ThreadPoolExecutor, work: Callable[[], T]) -> Future[T]:
+    return lane.submit(work)
+
+
+async def _finished(job: Future[T]) -> T:
     future = asyncio.wrap_future(job)
     try:
         return await asyncio.shield(future)
@@ -48,6 +53,32 @@ async def finished(job: Future[T]) -> T:
     if future.done() and not future.cancelled():
         future.exception()  # nobody waits for it any more, and asyncio would print it
     raise cancelled
+
+
+class _HandedOn(Future[tuple[T, U]]):
+    """What a job gave back, and what came of the future in it. Taken back only while the job has not begun."""
+
+    def __init__(self, job: Future[tuple[T, Future[U]]]) -> None:
+        super().__init__()
+        self._job = job
+        job.add_done_callback(self._go_on)
+
+    def cancel(self) -> bool:
+        return self._job.cancel()
+
+    def _go_on(self, job: Future[tuple[T, Future[U]]]) -> None:
+        if job.cancelled():
+            super().cancel()
+        elif error := job.exception():
+            self.set_exception(error)
+        else:
+            job.result()[1].add_done_callback(self._end)
+
+    def _end(self, last: Future[U]) -> None:
+        if error := last.exception():
+            self.set_exception(error)
+        else:
+            self.set_result((self._job.result()[0], last.result()))
 
 
 @functools.cache

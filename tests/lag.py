@@ -95,7 +95,7 @@ def watched_calls() -> Iterator[Calls]:
     loop's least of all, has the interpreter meanwhile.
     """
     calls = Calls()
-    in_thread: Any = offload._in_thread
+    begin: Any = offload._begin
 
     def profiled(work: Callable[[], object]) -> object:
         name, started = "", 0.0
@@ -116,11 +116,11 @@ def watched_calls() -> Iterator[Calls]:
         finally:
             sys.setprofile(None)
 
-    offload._in_thread = lambda lane, work: in_thread(lane, lambda: profiled(work))
+    offload._begin = lambda lane, work: begin(lane, lambda: profiled(work))
     try:
         yield calls
     finally:
-        offload._in_thread = in_thread
+        offload._begin = begin
 
 
 async def longest_call(scene: Callable[[], Awaitable[None]]) -> Calls:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,7 +13,6 @@ from orchestrator.change.canonical import Size, compare
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Purpose, Role
-from orchestrator.git import Candidate
 from orchestrator.llm.line import Unusable
 from orchestrator.loop import steps
 from orchestrator.loop.again import CanNotCompare
@@ -33,7 +33,7 @@ from orchestrator.loop.trial import run_trial
 from orchestrator.loop.tuning import Tuning, draft_tree
 from orchestrator.loop.verifying import Held, hold, review, to_review
 from orchestrator.loop.workbench import BaselineFailed, Free, Workbench
-from orchestrator.offload import finished, offload, offload_disk
+from orchestrator.offload import offload_and_hand_on
 from orchestrator.proposers import Exhausted, PluginFailed, Unanswered
 from orchestrator.units import stamp
 from orchestrator.watch.pulse import Cause
@@ -166,9 +166,7 @@ class Attempt:
         # A branch is for good: what it is made of must not be taken back by a crash and come to be something else.
         await bench.book.durable()
         with bench.shelf.storing():
-            made = await offload(_make_candidate, bench, node, draft, why, tree)
-            diff = await offload_disk(bench.artifacts.keep, made.diff)
-            commit = await finished(bench.candidates.submit(made.candidate))
+            made, commit = await offload_and_hand_on(_write_candidate, bench, node, draft, why, tree)
             # So that nothing is awaited between the record of it and the trial's intent.
             bench.trees.keep(commit, made.tree)
             promoted = e.Promoted(
@@ -176,7 +174,7 @@ class Attempt:
                 draft=made.draft,
                 why=why,
                 commit=commit,
-                diff=diff,
+                diff=made.diff,
                 size=made.size.lines,
                 size_bytes=made.size.bytes,
             )
@@ -327,17 +325,18 @@ class _Fate:
 
 @dataclass(frozen=True)
 class _Made:
-    """What is to be written for a draft."""
+    """What is written for a draft, beside its commit; `diff` is on disk for good."""
 
     draft: int
-    candidate: Candidate
-    diff: bytes
+    diff: str
     size: Size
     tree: Tree
 
 
-def _make_candidate(bench: Workbench, node: Node, draft: int, why: str, tree: Tree | None) -> _Made:
-    """In a thread. Raises Refusal."""
+def _write_candidate(
+    bench: Workbench, node: Node, draft: int, why: str, tree: Tree | None
+) -> tuple[_Made, Future[str]]:
+    """In a thread; the future is of its commit. Raises Refusal."""
     if stored := bench.candidates.commit_of(node.id):
         # Its writer was killed before it was on record. A node's candidate never changes, so the choice stands.
         written = bench.candidates.read(stored)
@@ -352,4 +351,4 @@ def _make_candidate(bench: Workbench, node: Node, draft: int, why: str, tree: Tr
     diff = change.text().encode("utf-8", "surrogateescape")
     size = (change if before == bench.root else compare(bench.root, tree, Effort())).size()
     candidate = bench.candidates.prepare(node.id, tree, parent, message, datetime.fromisoformat(node.opened_at))
-    return _Made(draft, candidate, diff, size, tree)
+    return _Made(draft, bench.artifacts.keep(diff), size, tree), bench.candidates.submit(candidate)

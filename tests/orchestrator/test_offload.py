@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
+from concurrent.futures import Future
 
 import pytest
 
-from orchestrator.offload import offload, offload_disk
+from orchestrator.offload import offload, offload_and_hand_on, offload_disk
 
 
 async def test_the_loop_goes_on() -> None:
@@ -74,3 +75,48 @@ async def test_a_flood_keeps_no_one_from_the_disk() -> None:
         assert await asyncio.to_thread(str, 2) == "2"
     go.set()
     await asyncio.gather(*flood)
+
+
+async def test_what_is_handed_on_is_waited_for() -> None:
+    """Done when the other thread is; what either of them raises comes back."""
+    more: Future[str] = Future()
+    task = asyncio.create_task(offload_and_hand_on(lambda: (1, more)))
+    await asyncio.sleep(0.01)
+    assert not task.done()
+    more.set_result("written")
+    assert await task == (1, "written")
+    failed: Future[str] = Future()
+    failed.set_exception(OSError("full"))
+    with pytest.raises(OSError, match="full"):
+        await offload_and_hand_on(lambda: (1, failed))
+    with pytest.raises(ZeroDivisionError):
+        await offload_and_hand_on(lambda: (1 // 0, more))
+
+
+async def test_a_cancelled_caller_waits_for_what_is_handed_on() -> None:
+    """Work that has begun is followed to its end; what has not begun never begins."""
+    more: Future[str] = Future()
+    begun = asyncio.create_task(offload_and_hand_on(lambda: (1, more)))
+    await asyncio.sleep(0.01)
+    begun.cancel()
+    await asyncio.sleep(0.01)
+    assert not begun.done()
+    more.set_result("written")
+    with pytest.raises(asyncio.CancelledError):
+        await begun
+    go = threading.Event()
+    busy = [asyncio.create_task(offload(go.wait, 120)) for _ in range(2)]
+    done: list[str] = []
+
+    def late() -> tuple[int, Future[str]]:
+        done.append("late")
+        return 1, more
+
+    waiting = asyncio.create_task(offload_and_hand_on(late))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    go.set()
+    await asyncio.gather(*busy)
+    assert done == []
