@@ -23,7 +23,7 @@ async def judge_trial(bench: Workbench, name: str) -> None:
     judging, mode = f"{name}/judge", trial.purpose.mode
     bench.book.record(e.JudgingIntended(trial=name, judging=judging))
     with _closing(bench, name, judging):
-        outputs = await offload_disk(bench.artifacts.get_files, trial.outputs) if trial.outputs else {}
+        outputs = await bench.shelf.take(trial)
         judgement = await bench.judge_mode.judge(bench, outputs, mode, trial.node)
     verdict = verdict_of(bench, judgement.result, trial.fingerprint, mode) if judgement.result else None
     fault, spent = judgement.fault, judgement.spent

@@ -25,6 +25,7 @@ from orchestrator.offload import offload_disk
 
 _log = structlog.get_logger()
 _ROOM = 0.9  # down to so much of the cap, so that not every trial has something removed
+_AT_HAND_BYTES = 16 << 20  # of outputs, for judges that come next
 _SLACK_S = 1.0  # a file's time may be older than the moment at which it was written
 
 
@@ -42,6 +43,7 @@ class Shelf:
         self._minimised: dict[str, None] = {}
         self._discarded: dict[str, None] = {}
         self._storing: dict[object, float] = {}
+        self._at_hand: dict[str, tuple[int, Mapping[str, bytes]]] = {}  # by trial, the latest last; with their size
         self._left: set[str] = set()  # let go, and not removed yet
         self._work: asyncio.Task[set[str]] | None = None
         self._said_over = False
@@ -75,6 +77,19 @@ class Shelf:
             yield
         finally:
             del self._storing[token]
+
+    def hand_on(self, trial: str, outputs: Mapping[str, bytes], size: int) -> None:
+        """What was stored just now need not be read for the judge that comes next."""
+        self._at_hand[trial] = size, outputs
+        while sum(size for size, _ in self._at_hand.values()) > _AT_HAND_BYTES:
+            del self._at_hand[next(iter(self._at_hand))]
+
+    async def take(self, trial: Trial) -> Mapping[str, bytes]:
+        """What its judge is given. At hand it is for the first who asks; a resume, or another judging, reads it."""
+        _, at_hand = self._at_hand.pop(trial.id, (0, None))
+        if at_hand is None and trial.outputs:
+            return await offload_disk(self._artifacts.get_files, trial.outputs)
+        return at_hand or {}
 
     def turn(self) -> None:
         """Look once."""

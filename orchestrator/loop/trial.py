@@ -96,6 +96,8 @@ async def _ended(bench: Workbench, trial: str, mode: Mode, ran: Ran, hearing: He
     if ending is None and not outputs:
         ending, reason = Ending.INVALID, "it left no output"
     kept, log = await offload_disk(_stored, bench, outputs, outcome.log_tail)
+    if kept and ending is None:
+        bench.shelf.hand_on(trial, outputs, kept.bytes)
     return e.TrialEnded(
         trial=trial,
         ending=ending,

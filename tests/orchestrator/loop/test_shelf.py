@@ -340,3 +340,28 @@ async def test_an_older_ledger(folder: Path) -> None:
         counted = shelf.Shelf(bench.book, bench.artifacts, None)
         await counted.open()
         assert counted.kept_bytes == bench.shelf.kept_bytes > 3 * BIG
+
+
+async def test_outputs_at_hand(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that comes next is given what was stored, without a read; the oldest are read again where it was too
+    much, and so is what was taken before.
+    """
+    async with scripted(folder, None, point(3), point(4)) as session:
+        bench, read = session.bench, []
+        real = bench.artifacts.get_files
+
+        def seen(digest: str) -> dict[str, bytes]:
+            read.append(digest)
+            return real(digest)
+
+        monkeypatch.setattr(bench.artifacts, "get_files", seen)
+        await session.run()
+        assert read == []
+        first, second = (bench.state.trials[f"1.{number}-1"] for number in (1, 2))
+        stored = await bench.shelf.take(first)
+        assert read == [first.outputs]
+        monkeypatch.setattr(shelf, "_AT_HAND_BYTES", 3)
+        bench.shelf.hand_on(first.id, {"a": b"a"}, 2)
+        bench.shelf.hand_on(second.id, {"b": b"b"}, 2)
+        assert await bench.shelf.take(second) == {"b": b"b"}
+        assert await bench.shelf.take(first) == stored
