@@ -26,7 +26,6 @@ from sandbox.wire.harvest import Harvest
 from sandbox.wire.log import Log, printable
 
 HELLO_LOG_CAP = 65_536
-ORDER_S = 1.0
 # So much is read, and so much is packed, without a turn for others; a larger bundle is sent without a copy of it.
 STEP_BYTES = 16_384
 SMALL_BYTES, SMALL_FILES = 1 << 20, 64
@@ -260,7 +259,7 @@ class Session:
             if event is Order.STOP:
                 self._stop_asked = True
                 due = min(due, time.monotonic() + job.limits.grace)
-                await self._command("stop")
+                self._command("stop")
             elif isinstance(event, Said) and event.phase is phase:
                 self._seconds[phase.name.lower()] = max(0.0, at - self._begun)
                 self._begun = self._mark = at
@@ -284,7 +283,7 @@ class Session:
         harvest = Harvest(job.limits.output_bytes, job.limits.output_files)
         self._dialogue.expect_archive(harvest)
         started = time.monotonic()
-        await self._command("harvest")
+        self._command("harvest")
         try:
             while True:
                 at, event = await self._next_while_steady(started)
@@ -329,14 +328,11 @@ class Session:
             raise NotDelivered(f"the order to begin was not delivered after {self._deadlines.upload:g} s") from None
         self._mark = time.monotonic()
 
-    async def _command(self, word: str) -> None:
-        """A chamber that does not read must not hold us up: the order stays on its way, the phase decides how long."""
+    def _command(self, word: str) -> None:
+        """A chamber that does not read must not hold us up: the order is on its way, the phase decides how long."""
         sending = asyncio.create_task(self._send_in_turn(word.encode() + b"\n"))
         self._sending.add(sending)
         sending.add_done_callback(self._sent)
-        done, _ = await asyncio.wait({sending}, timeout=ORDER_S)
-        if done:
-            await sending
 
     async def _send_in_turn(self, order: bytes) -> None:
         async with self._turn:
@@ -344,8 +340,8 @@ class Session:
 
     def _sent(self, sending: "asyncio.Task[None]") -> None:
         self._sending.discard(sending)
-        if not sending.cancelled():
-            sending.exception()  # a connection that broke is heard of by the reader
+        if not sending.cancelled() and isinstance(error := sending.exception(), Exception):
+            self._note(error)
 
     async def _serve(self, job: Job, talk: Talk) -> None:
         channel = FrameChannel(
