@@ -28,7 +28,7 @@ from orchestrator.loop.tuning import Tuning
 from orchestrator.loop.workbench import Free, Workbench
 from orchestrator.meta.chooser import Chooser
 from orchestrator.offload import offload, offload_disk
-from orchestrator.proposers import Barred, Brief, Stalled, Tuned, Unanswered
+from orchestrator.proposers import Barred, Brief, Computed, Stalled, Tuned, Unanswered
 from orchestrator.watch.pulse import Cause
 
 # How often a proposer is asked again when all that it offers is known.
@@ -179,7 +179,8 @@ class Proposing:
         brief = self._brief(node, tree, again, point)
         if node.role is Role.SEARCH and bench.state.run.profile:
             brief = replace(brief, profile=await offload_disk(bench.profile), hot=bench.is_hot)
-        await bench.book.durable()  # a proposer may ask whom it likes
+        if not isinstance(proposer, Computed):  # any other may ask whom it likes
+            await bench.book.durable()
         try:
             async with asyncio.timeout(bench.propose_s):
                 if bench.models is None or node.role is not Role.SEARCH or self._asks_nobody(node):

@@ -3,6 +3,7 @@
 from orchestrator.proposers.base import (
     Barred,
     Brief,
+    Computed,
     Exhausted,
     Past,
     Playbook,
@@ -21,6 +22,7 @@ from orchestrator.proposers.random import Random
 __all__ = [
     "Barred",
     "Brief",
+    "Computed",
     "Exhausted",
     "Grid",
     "Injected",

@@ -204,3 +204,7 @@ class Proposer(Protocol):
 
     async def propose(self, brief: Brief) -> Sequence[Proposal]:
         """At least one and at most `count` proposals. Raises Exhausted or Stalled."""
+
+
+class Computed:
+    """A proposer that only computes: nobody outside hears that it is asked, so that need not be on disk before."""

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from orchestrator.domain.proposal import Proposal
-from orchestrator.proposers.base import Brief, Exhausted
+from orchestrator.proposers.base import Brief, Computed, Exhausted
 from orchestrator.proposers.space import grid, shown_point
 from orchestrator.task import Parameter
 
 
-class Grid:
+class Grid(Computed):
     serial = False
     branching = False
 

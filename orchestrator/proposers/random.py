@@ -4,12 +4,12 @@ import random
 from collections.abc import Mapping, Sequence
 
 from orchestrator.domain.proposal import Proposal
-from orchestrator.proposers.base import Brief
+from orchestrator.proposers.base import Brief, Computed
 from orchestrator.proposers.space import random_point, resampled, shown_point
 from orchestrator.task import Parameter
 
 
-class Random:
+class Random(Computed):
     """On the root: uniform over the space. On another node, where it branches: some of its parameters drawn again."""
 
     serial = False

@@ -13,7 +13,7 @@ from orchestrator.change.canonical import difference
 from orchestrator.domain.proposal import Proposal
 from orchestrator.meta.chooser import IN_SIGHT, Chooser
 from orchestrator.offload import offload
-from orchestrator.proposers.base import Brief, Exhausted
+from orchestrator.proposers.base import Brief, Computed, Exhausted
 from orchestrator.proposers.operators.code import read_code
 from orchestrator.proposers.operators.edit import Edit, read_description, told_path
 from orchestrator.proposers.operators.files import Target, editable_texts
@@ -33,7 +33,7 @@ _CUTS = {"delete": 2.0, "loop": 1.0}
 _BOLD = 2 / 3  # after so much of the draws, nothing that was learnt counts any more
 
 
-class Operators:
+class Operators(Computed):
     """Not serial: a proposal costs milliseconds, and branches that do not wait for each other find more by the hour.
 
     What is under way is known as well, so that none is proposed twice.

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from orchestrator.domain.proposal import Proposal, Value
-from orchestrator.proposers.base import Brief, Exhausted, Tried
+from orchestrator.proposers.base import Brief, Computed, Exhausted, Tried
 from orchestrator.proposers.points import Point, Points, key_of
 from orchestrator.proposers.samplers.engine import Engine, Known
 from orchestrator.proposers.space import draw, listed, random_point, shown_point
@@ -19,7 +19,7 @@ from orchestrator.task import Float, Parameter, is_point
 DRAWS = 32
 
 
-class Sampler:
+class Sampler(Computed):
     """Points of the space from a model of what was tried. Every point starts at the root.
 
     `whole` is what the points are all of, for the sentence that says that none is left.

@@ -18,17 +18,27 @@ from orchestrator.budget import Account, Amounts
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.proposal import Proposal
-from orchestrator.domain.records import Spent
+from orchestrator.domain.records import Role, Spent
 from orchestrator.ledger import Artifacts, Entry, Full, Ledger
 from orchestrator.llm.allowance import Call
 from orchestrator.loop.book import Book
 from orchestrator.loop.models import Watched
 from orchestrator.loop.purse import CampaignPurse
-from orchestrator.proposers import Brief
+from orchestrator.proposers import Brief, Computed
 from sandbox import Job
 from tests.messages import MessagesServer
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Point, Scripted, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import (
+    GUARD,
+    HELDOUT,
+    TUNE,
+    Point,
+    Proposing,
+    Scripted,
+    proposal,
+    scripted,
+    write_task,
+)
 from tests.orchestrator.loop.test_models import MODEL, settings_for
 
 PAUSE, GO_ON = e.PauseSet(paused=True), e.PauseSet(paused=False)
@@ -252,6 +262,27 @@ async def test_no_effect_before_it_is_on_disk(tmp_path: Path, monkeypatch: pytes
         await session.run()
     assert {effect for effect, _ in slow.found} == {"propose", "open", "submit", "let_go"}
     assert [it for it in slow.found if it[1]] == []
+
+
+class Sums(Proposing, Computed):
+    pass
+
+
+async def test_what_only_computes_is_asked_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody outside hears that it is asked; its attempt, and what it offers, are on disk together before a branch."""
+
+    async def offer(_: Brief) -> Sequence[Proposal]:
+        slow.see("propose")
+        return [proposal({"value": 3})]
+
+    async with scripted(folder, None, {"value": 3}) as session:
+        session.bench.proposers[Role.SEARCH] = Sums(offer)
+        slow = Slow(session, monkeypatch)
+        slow.before(session.bench.candidates, "submit", monkeypatch)
+        await session.run()
+    assert [ahead for effect, ahead in slow.found if effect == "submit"] == [[], []]
+    ((_, ahead),) = [it for it in slow.found if it[0] == "propose"]
+    assert "attempt opened" in ahead
 
 
 @pytest.mark.usefixtures("on_disk")
