@@ -59,11 +59,12 @@ class Verified:
 
 
 START = Head(0, GENESIS)
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def canonical(value: object) -> str:
     """The one JSON text of a value: sorted, without spaces, ASCII. Raises ValueError for NaN and infinities."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def seal(previous: str, seq: int, at: str, kind: str, body: str, epoch: int) -> str:
