@@ -5,7 +5,7 @@ import os
 import stat
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
@@ -73,11 +73,10 @@ class Bundle:
         blocks = [_header(folder, tarfile.DIRTYPE, 0o755, 0) for folder in FOLDERS]
         for name in sorted(self.files):
             mode = 0o755 if name in self.executable else 0o644
-            blocks += _member(f"src/{_checked(name)}", self.files[name], mode)
+            blocks += member(f"src/{_checked(name)}", self.files[name], mode)
         for name, script in (scripts or {}).items():
-            blocks += _member(name, script, 0o644)
-        length = sum(map(len, blocks)) + 2 * tarfile.BLOCKSIZE
-        return b"".join([*blocks, bytes(2 * tarfile.BLOCKSIZE + -length % tarfile.RECORDSIZE)])
+            blocks += member(name, script)
+        return closed(blocks)
 
     def check_room(self, limits: Limits) -> None:
         """Refuse a bundle that would not fit when unpacked: files take whole pages there, and each its bookkeeping."""
@@ -178,8 +177,15 @@ def _checked(name: str) -> str:
     return safe
 
 
-def _member(name: str, data: bytes, mode: int) -> list[bytes]:
+def member(name: str, data: bytes, mode: int = 0o644) -> list[bytes]:
+    """A file in an archive."""
     return [_header(name, tarfile.REGTYPE, mode, len(data)), data, bytes(-len(data) % tarfile.BLOCKSIZE)]
+
+
+def closed(blocks: Sequence[bytes]) -> bytes:
+    """The archive of these, with its end."""
+    length = sum(map(len, blocks)) + 2 * tarfile.BLOCKSIZE
+    return b"".join([*blocks, bytes(2 * tarfile.BLOCKSIZE + -length % tarfile.RECORDSIZE)])
 
 
 @lru_cache(maxsize=8192)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 from sandbox.backend import Capabilities
+from sandbox.bundle import closed, member
 from sandbox.errors import Lost, Unavailable
 from sandbox.job import Enforcer, Job, Limits
 from sandbox.link import Deadlines
@@ -325,10 +326,4 @@ def _unpacked(packed: bytes) -> dict[str, bytes]:
 
 def _archive(out: Mapping[str, bytes]) -> bytes:
     """What is said of the outputs: the word, and what tar would make of them."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for name, data in out.items():
-            header = tarfile.TarInfo(f"./{name}")
-            header.size = len(data)
-            archive.addfile(header, io.BytesIO(data))
-    return b"archive\n" + stream.getvalue()
+    return b"archive\n" + closed([block for name, data in out.items() for block in member(f"./{name}", data)])
