@@ -40,19 +40,29 @@ def _begin(lane: ThreadPoolExecutor, work: Callable[[], T]) -> Future[T]:
 
 
 async def _finished(job: Future[T]) -> T:
-    future = asyncio.wrap_future(job)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError as error:
-        cancelled = error
-    while not job.cancel() and not future.done():  # what had not begun never begins
+    loop = asyncio.get_running_loop()
+    cancelled: asyncio.CancelledError | None = None
+    while not job.done():
+        waiter: asyncio.Future[None] = loop.create_future()
+        job.add_done_callback(functools.partial(_wake, loop, waiter))
         try:
-            await asyncio.wait([future])
+            await waiter
         except asyncio.CancelledError as error:
             cancelled = error
-    if future.done() and not future.cancelled():
-        future.exception()  # nobody waits for it any more, and asyncio would print it
-    raise cancelled
+            job.cancel()  # what had not begun never begins
+    if cancelled:
+        raise cancelled
+    return job.result()
+
+
+def _wake(loop: asyncio.AbstractEventLoop, waiter: "asyncio.Future[None]", _: object) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(_end, waiter)
+
+
+def _end(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 class _HandedOn(Future[tuple[T, U]]):
