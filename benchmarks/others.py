@@ -22,8 +22,8 @@ from benchmarks.figure import Figure
 from benchmarks.latency import docker_run, plain_process
 from benchmarks.runtime import JOB, RUNTIMES, Bare, one_chamber, rate
 from benchmarks.their_engine import TheirEngine, their_engine
-from benchmarks.their_packages import Missing, install
-from orchestrator.machine.programs import child_environment, last_line
+from benchmarks.their_packages import install
+from orchestrator.machine.programs import Unprepared, child_environment, last_line
 from sandbox import DockerConfig, RuncConfig
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.runc.backend import RuncBackend
@@ -86,7 +86,7 @@ class Theirs:
                 async for line in driver.stdout:
                     if line.startswith(b"["):
                         return [float(seconds) for seconds in json.loads(line)]
-        raise Missing(last_line(self.log.read_text(errors="replace")))
+        raise Unprepared(last_line(self.log.read_text(errors="replace")))
 
 
 Sandboxes = Here | Theirs
@@ -111,14 +111,11 @@ async def measure(samples: int = 15, rounds: int = 2) -> list[Figure]:
 
 
 def _install(*names: str, log: Path) -> None:
-    """Programs of the distribution. Raises Missing where they cannot be had."""
+    """Programs of the distribution. Raises Unprepared where they cannot be had."""
     sys.path.insert(0, str(SCRIPTS))
-    from distribution import Unprepared, require
+    from distribution import require
 
-    try:
-        require(*names, log=log)
-    except Unprepared as error:
-        raise Missing(str(error)) from None
+    require(*names, log=log)
 
 
 def _figures(seconds: Mapping[str, Sequence[float]], a_minute: Mapping[str, Sequence[float]]) -> list[Figure]:
@@ -156,22 +153,22 @@ async def _known(stack: contextlib.AsyncExitStack, folder: Path) -> tuple[dict[s
         _install("bwrap", log=folder / "apt.log")
         bubblewrap(root)
         known["bubblewrap"] = Here(partial(asyncio.to_thread, bubblewrap, root))
-    except Missing as error:
+    except Unprepared as error:
         absent["bubblewrap"] = str(error)
     engine: TheirEngine | None = None
     try:
         _install("nsenter", "unshare", "ip", "dpkg-deb", log=folder / "apt.log")
         engine = await asyncio.to_thread(stack.enter_context, their_engine(folder / "engine"))
         await asyncio.to_thread(engine.take, JOB.image)
-    except Missing as error:
-        absent = {"Inspect's Docker sandbox": str(error), "SWE-ReX's Docker deployment": str(error)}
+    except Unprepared as error:
+        absent |= {"Inspect's Docker sandbox": str(error), "SWE-ReX's Docker deployment": str(error)}
         engine = None
     known |= await _by_docker(stack, folder, engine)
     if engine:
         for title, add in (("Inspect's Docker sandbox", _inspect), ("SWE-ReX's Docker deployment", _swerex)):
             try:
                 known[title] = await stack.enter_async_context(add(engine, folder))
-            except Missing as error:
+            except Unprepared as error:
                 absent[title] = str(error)
     return known, absent
 
@@ -181,16 +178,23 @@ async def _by_docker(
 ) -> dict[str, Sandboxes]:
     profile = folder / "seccomp.json"
     profile.write_text(seccomp_profile())
-    backend = await DockerBackend.connect(DockerConfig(warm=0))
-    stack.push_async_callback(backend.close)
     run = partial(asyncio.to_thread, docker_run, profile)
     known: dict[str, Sandboxes] = {
         DOCKER_RUN: Here(run, many=20),
-        "our Docker backend": Here(partial(one_chamber, backend), many=20),
+        "our Docker backend": Here(await _chambers(stack, DockerConfig(warm=0)), many=20),
     }
     if theirs:
-        known[f"{DOCKER_RUN}, on their engine"] = Here(partial(run, child_environment(**theirs.environment)), many=20)
+        run = partial(run, child_environment(**theirs.environment))
+        known[f"{DOCKER_RUN}, on their engine"] = Here(run, many=20)
+        chambers = await _chambers(stack, DockerConfig(host=theirs.host, warm=0))
+        known["our Docker backend, on their engine"] = Here(chambers, many=20)
     return known
+
+
+async def _chambers(stack: contextlib.AsyncExitStack, config: DockerConfig) -> Callable[[], Awaitable[None]]:
+    backend = await DockerBackend.connect(config)
+    stack.push_async_callback(backend.close)
+    return partial(one_chamber, backend)
 
 
 def bubblewrap(root: Path) -> None:
@@ -203,7 +207,7 @@ def bubblewrap(root: Path) -> None:
         flags += ["--bind", name, "/mnt", "--chdir", "/mnt"]
         code = subprocess.run(["bwrap", *flags, "python3", "-c", "open('x','w').write('y')"], check=False).returncode
         if code or Path(name, "x").read_bytes() != b"y":
-            raise Missing(f"it ended with {code} and gave no file")
+            raise Unprepared(f"it ended with {code} and gave no file")
 
 
 @contextlib.asynccontextmanager

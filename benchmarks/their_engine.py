@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.their_packages import Missing, install_for, said, unpack_engine
+from benchmarks.their_packages import install_for
 from orchestrator.machine.private_engine import answers
-from orchestrator.machine.programs import OF_A_DAEMON, SEARCH_PATH, child_environment, last_line
+from orchestrator.machine.programs import OF_A_DAEMON, SEARCH_PATH, Unprepared, child_environment, last_line
+from tests.newer_engine import said, unpack_engine
 
 START_SECONDS = 60
 STOP_SECONDS = 60
@@ -58,7 +59,7 @@ class TheirEngine:
                 check=False,
             )
         if loaded.returncode or saving.returncode:
-            raise Missing(f"{image} was not loaded")
+            raise Unprepared(f"{image} was not loaded")
 
     def add_server(self, image: str, folder: Path) -> str:
         """The same image with SWE-ReX's server in it."""
@@ -83,9 +84,9 @@ class TheirEngine:
 
 @contextlib.contextmanager
 def their_engine(folder: Path) -> Iterator[TheirEngine]:
-    """Raises Missing where it cannot be had."""
+    """Raises Unprepared where it cannot be had."""
     if os.geteuid():
-        raise Missing("an engine of their own needs root")
+        raise Unprepared("an engine of their own needs root")
     folder.mkdir(mode=0o700)
     root = unpack_engine(folder)
     settings = folder / "daemon.json"
@@ -134,7 +135,7 @@ def _await(daemon: "subprocess.Popen[bytes]", folder: Path) -> None:
     while not answers(str(folder / "sock"), timeout=1):
         if daemon.poll() is not None or time.monotonic() > deadline:
             last = last_line((folder / "dockerd.log").read_text(errors="replace"))
-            raise Missing(f"an engine of their own did not start ({last})")
+            raise Unprepared(f"an engine of their own did not start ({last})")
         time.sleep(0.05)
 
 

@@ -211,7 +211,7 @@ def _host_config(
         "DnsSearch": ["."],
         "Sysctls": {},
         "Mounts": [_mount(source, item) for source, item in mounts],
-        "RestartPolicy": {"Name": "", "MaximumRetryCount": 0},
+        "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
     }
 
 

@@ -62,9 +62,13 @@ def _containers(path: str) -> int:
 
 
 class PrivateEngine:
-    """`home` has all of it. `apart`: in a network of its own, where it cannot touch another engine's bridge."""
+    """`home` has all of it. `apart`: in a network of its own, where it cannot touch another engine's bridge.
 
-    def __init__(self, home: Path, *, apart: bool = False) -> None:
+    `dockerd` is the daemon where it is not the machine's own.
+    """
+
+    def __init__(self, home: Path, *, apart: bool = False, dockerd: Path | None = None) -> None:
+        self._dockerd = dockerd
         self._before = ["unshare", "--net"] if apart else []
         self.home = home.absolute()
         self.name = "blastdoor-" + hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]
@@ -163,7 +167,7 @@ class PrivateEngine:
             path.unlink(missing_ok=True)
         settings = self.home / "daemon.json"
         settings.write_text(daemon_settings(program("runsc") or "/usr/bin/runsc"))
-        command = [*self._before, program("dockerd") or "dockerd", "--config-file", str(settings)]
+        command = [*self._before, str(self._dockerd or program("dockerd") or "dockerd"), "--config-file", str(settings)]
         command += ["--data-root", str(self.home / "data"), "--exec-root", str(self.run / "exec")]
         command += ["--pidfile", str(self.run / "pid"), "--host", f"unix://{self.socket}"]
         # A containerd that is there already is shared with another engine: keep to a name of our own.
