@@ -141,9 +141,9 @@ async def _throughput(rounds: int, count: int, bare: Bare) -> list[Figure]:
         Figure("fresh chambers of the Docker backend, files in and out", statistics.median(rates["docker"]), "/min"),
     ]
     for name in RUNTIMES:
-        rate = statistics.median(rates[name])
+        a_minute = statistics.median(rates[name])
         figures += [
-            Figure(f"fresh chambers by {name}, files in and out, at the best width", rate, "/min"),
+            Figure(f"fresh chambers by {name}, files in and out, at the best width", a_minute, "/min"),
             Figure(f"by {name} / bare `runc`", beside(name, "bare"), "x", ">= 0.8"),
             Figure(f"by {name} / Docker backend", beside(name, "docker"), "x", ">= 5"),
         ]
