@@ -25,7 +25,8 @@ from orchestrator.offload import offload_disk
 
 _log = structlog.get_logger()
 _ROOM = 0.9  # down to so much of the cap, so that not every trial has something removed
-_AT_HAND_BYTES = 16 << 20  # of outputs, for judges that come next
+# Of outputs, for judges that come next: so many trials, and so many bytes of them.
+_AT_HAND, _AT_HAND_BYTES = 64, 16 << 20
 _SLACK_S = 1.0  # a file's time may be older than the moment at which it was written
 
 
@@ -81,7 +82,7 @@ class Shelf:
     def hand_on(self, trial: str, outputs: Mapping[str, bytes], size: int) -> None:
         """What was stored just now need not be read for the judge that comes next."""
         self._at_hand[trial] = size, outputs
-        while sum(size for size, _ in self._at_hand.values()) > _AT_HAND_BYTES:
+        while len(self._at_hand) > _AT_HAND or sum(size for size, _ in self._at_hand.values()) > _AT_HAND_BYTES:
             del self._at_hand[next(iter(self._at_hand))]
 
     async def take(self, trial: Trial) -> Mapping[str, bytes]:

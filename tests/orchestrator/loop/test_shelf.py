@@ -344,7 +344,7 @@ async def test_an_older_ledger(folder: Path) -> None:
 
 async def test_outputs_at_hand(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that comes next is given what was stored, without a read; the oldest are read again where it was too
-    much, and so is what was taken before.
+    much or were too many, since a guard may let none of them pass, and so is what was taken before.
     """
     async with scripted(folder, None, point(3), point(4)) as session:
         bench, read = session.bench, []
@@ -364,4 +364,8 @@ async def test_outputs_at_hand(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         bench.shelf.hand_on(first.id, {"a": b"a"}, 2)
         bench.shelf.hand_on(second.id, {"b": b"b"}, 2)
         assert await bench.shelf.take(second) == {"b": b"b"}
+        assert await bench.shelf.take(first) == stored
+        bench.shelf.hand_on(first.id, {"a": b""}, 0)
+        for number in range(100):
+            bench.shelf.hand_on(f"none judges {number}", {"empty": b""}, 0)
         assert await bench.shelf.take(first) == stored
