@@ -361,6 +361,7 @@ async def test_resumed_by_one_who_can_not_end_it(
         running = asyncio.create_task(session.run())
         while "1.1-1" not in session.bench.state.trials:  # noqa: ASYNC110 an event is only told when it is on record
             await asyncio.sleep(0.01)
+        await session.bench.book.durable()
         # As if it had died here: nothing more is written, and what it rented lives on.
         monkeypatch.setattr(session.bench.book, "_failure", RuntimeError("dead"))
         session.campaign.stop("dead")
