@@ -4,6 +4,7 @@ Engines check and complete what they are asked for in ways of their own, and wha
 not asked for.
 """
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,10 @@ from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.docker import DockerSubject
 from tests.newer_engine import unpack_engine
 
-pytestmark = pytest.mark.docker
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user starts no engine"),
+]
 
 
 @pytest.fixture
