@@ -57,9 +57,11 @@ class Tenancy:
 
     def release(self) -> None:
         if self._descriptor is not None:
-            self._path.unlink(missing_ok=True)
-            os.close(self._descriptor)
-            self._descriptor = None
+            try:
+                self._path.unlink(missing_ok=True)
+            finally:
+                os.close(self._descriptor)
+                self._descriptor = None
 
     def _lives(self, owner: str) -> bool:
         if not _OWNER.fullmatch(owner):

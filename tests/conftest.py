@@ -2,9 +2,10 @@
 
 import gc
 import os
+import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,31 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+Deep = Callable[[Path, int], Path]
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Iterator[Deep]:
+    """Folders in one another, with a file in each. What a test that fails leaves of them goes here, for Python cannot
+    remove it, and so neither can pytest.
+    """
+    yield _deep
+    subprocess.run(["rm", "-rf", "--", str(tmp_path)], check=True)
+
+
+def _deep(folder: Path, count: int) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(count):
+        os.mkdir("d" * 8, dir_fd=here)
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+        inner = os.open("d" * 8, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -141,7 +141,7 @@ def open_archive(place: Path) -> Iterator[Archive]:
             yield Archive(place, tar)
     except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
         raise Refused(f"{place} is no whole archive; save the image again") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Refused(f"{place} is no image that we can read ({type(error).__name__}: {error})") from error
 
 

@@ -159,8 +159,8 @@ class RuncBackend:
 
     async def reap(self) -> list[str]:
         ended, left = await self._in_thread(self._estate.reap)
-        swept = await self._in_thread(self.images.sweep)
-        self.unreaped = tuple(left)
+        swept, unswept = await self._in_thread(self.images.sweep)
+        self.unreaped = (*left, *unswept)
         return [*ended, *swept]
 
     async def close(self) -> None:

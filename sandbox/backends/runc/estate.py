@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sandbox.backends.runc.cgroups import KILL_S, Cgroups
-from sandbox.backends.runc.trees import remove_own, remove_tree
+from sandbox.backends.runc.trees import make_private, remove_unmounted
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.logger import logger
 from sandbox.tenancy import Mark, Tenancy
+from sandbox.trees import remove_tree
 
 _OWNER = re.compile(r"[0-9a-f]{12}")
 _CLAIM = "gpus"
@@ -39,7 +40,7 @@ class Estate:
         self._shared = folder
         self.cgroups = cgroups
         try:
-            _private(folder)
+            make_private(folder)
             self._tenancy = Tenancy(folder / "owners")
         except OSError as error:
             raise Refused(
@@ -85,7 +86,9 @@ class Estate:
         self._unended.add(chamber)
         try:
             self.cgroups.end(self.group(chamber), within_s)
-            remove_own(self.folder / chamber)
+            # Nothing is mounted there, for a runtime's mounts are in its namespace; to ask the kernel for all mounts
+            # waits for everybody who is making one.
+            remove_tree(self.folder / chamber)
         except OSError as error:
             raise Unavailable(f"what is left of {chamber} cannot be removed ({error.strerror})") from error
         self._unended.discard(chamber)
@@ -107,12 +110,12 @@ class Estate:
         ended: list[str] = []
         left: list[str] = []
         for owner in owners(self._shared):
-            if owner == self.owner or not self._tenancy.is_over(Mark(owner, self._tenancy.place, 0)):
-                continue
             try:
+                if owner == self.owner or not self._tenancy.is_over(Mark(owner, self._tenancy.place, 0)):
+                    continue
                 ended += sweep(self._shared, owner, self.cgroups)
                 (self._shared / "owners" / owner).unlink(missing_ok=True)
-            except (SandboxError, OSError) as error:
+            except (SandboxError, OSError, ValueError) as error:  # also of a file that a power cut left half written
                 logger(owner=owner).warning("owner.not_reaped", reason=str(error))
                 left.append(f"blastdoor-{owner}")
         return ended, left
@@ -138,10 +141,13 @@ def sweep(shared: Path, owner: str, cgroups: Cgroups) -> list[str]:
         place = (home / _PLACE).read_text("utf-8")
         cgroups = cgroups.at(place)
     cgroups.end(group_of(owner))
+    for claim in home.glob(f"*/{_CLAIM}"):  # nobody has them any more, whatever cannot be removed
+        claim.unlink(missing_ok=True)
     if home.is_symlink():
-        remove_tree(_in_memory(owner))
+        if _is_ours(_in_memory(owner)):
+            remove_unmounted(_in_memory(owner))
         home.unlink(missing_ok=True)
-    remove_tree(home)
+    remove_unmounted(home)
     return names or [f"blastdoor-{owner}"]
 
 
@@ -176,16 +182,15 @@ def _in_memory(owner: str) -> Path:
     return MEMORY / f"blastdoor-{owner}"
 
 
+def _is_ours(place: Path) -> bool:
+    """After a restart of the machine, anybody may have made something of that name."""
+    try:
+        found = place.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
 def _is_memory(folder: Path) -> bool:
     found = (line.split(" - ") for line in _MOUNTS.read_text().splitlines())
     return any(before.split()[4] == str(folder) and after.split()[0] == "tmpfs" for before, after in found)
-
-
-def _private(folder: Path) -> None:
-    """Others must not reach the programs of images in there, nor put something in their place."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.stat()
-    if found.st_uid != os.geteuid():
-        raise Refused(f"{folder} belongs to another user; name a folder of your own")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        folder.chmod(0o700)

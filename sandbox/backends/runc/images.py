@@ -24,7 +24,7 @@ from sandbox.answers import fields, needed, text
 from sandbox.backends.runc import staging
 from sandbox.backends.runc.archives import open_archive
 from sandbox.backends.runc.layers import DEFAULT_PATH, Root
-from sandbox.backends.runc.trees import copied_tree
+from sandbox.backends.runc.trees import copied_tree, make_private
 from sandbox.backends.runc.uses import Uses
 from sandbox.baking import is_baked
 from sandbox.errors import Refused, SandboxError, Unavailable
@@ -180,8 +180,8 @@ class Images:
         walked = (Path(folder, name) for folder, _, names in os.walk(self._place(id_)) for name in names)
         return sum({(it.st_dev, it.st_ino): it.st_size for it in map(Path.lstat, walked)}.values())
 
-    def sweep(self) -> list[str]:
-        """Remove what processes that died had begun to unpack."""
+    def sweep(self) -> tuple[list[str], list[str]]:
+        """Remove what processes that died had begun to unpack: what was removed, and what could not be."""
         return staging.sweep(self._roots)
 
     def prune(self) -> list[str]:
@@ -189,7 +189,7 @@ class Images:
         uses them. The last two are made again when they are needed. What was begun and is nobody's goes, too.
         """
         with self._writing(), staging.made(self._roots) as doomed:
-            removed = self.sweep()
+            removed, _ = self.sweep()
             for place in sorted(it for it in self._roots.iterdir() if _ROOT.fullmatch(it.name) and it.is_dir()):
                 with self._uses.alone(place.name) as is_free:
                     # Asked again for each: a process that names an image uses it meanwhile.
@@ -305,6 +305,7 @@ class Images:
     def _writing(self) -> Iterator[None]:
         """A disk that is full, or a folder that is not ours, is told in one line; what was begun is removed."""
         try:
+            make_private(self.folder)
             yield
         except SandboxError:
             raise

@@ -1,7 +1,8 @@
 """Layers of an image become a folder. They are a stranger's archive: nothing of it is written outside of that folder.
 
-A name that is absolute or climbs is refused, so is a device; a link on the way to a file is followed inside the folder
-alone, as a chamber would. Devices below /dev are left out: every chamber has a /dev of its own.
+A name that is absolute or climbs is refused, so is a device, and what lies too deep; a link on the way to a file is
+followed inside the folder alone, as a chamber would. Devices below /dev are left out: every chamber has a /dev of its
+own.
 """
 
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from sandbox.errors import Refused
+from sandbox.trees import FOLDER, MOST_BYTES, MOST_PARTS, remove_tree
 
 # Made beforehand, for a runtime would make them in the folder that all chambers share.
 # With the modes that they have in a chamber: runc 1.1 gives a tmpfs the mode of the folder that it is mounted on,
@@ -38,6 +40,7 @@ _READ_AT_ONCE = (
 _MOST_HEADER = 1 << 20
 _HOPS = 40
 _CHUNK = 1 << 20
+_RAISING = stat.S_ISUID | stat.S_ISGID
 # What stays free of a disk: a small archive can unpack to any size, and others write there, too.
 _SPARE = 1 << 30
 
@@ -83,6 +86,18 @@ class Root:
                     "head and tar; take another image"
                 )
 
+    def settle(self) -> None:
+        """After commands that ran in it as root: no file raises who runs it, and there are only files, folders and
+        links; what chambers share must hold no pipe or socket. Raises Refused for a tree that is too deep.
+        """
+        top = os.open(self.folder, FOLDER)
+        try:
+            waiting = [""]
+            while waiting:
+                waiting += _settled(top, waiting.pop())
+        finally:
+            os.close(top)
+
     def has_file(self, path: str) -> bool:
         """Whether a program in a chamber would find a file there."""
         try:
@@ -100,6 +115,7 @@ class Root:
             self._remove_older(parent, name, made)
             return
         place = parent / name
+        self._refuse_deep(place)
         self._refuse_without_room(entry)
         if entry.isdir():
             self._put_folder(place)
@@ -123,6 +139,11 @@ class Root:
             raise Refused(
                 f"the image's /{entry.name[:100]} has an owner or a time that no file can have; save the image again"
             ) from error
+
+    def _refuse_deep(self, place: Path) -> None:
+        """Measured where links lead: short names can make a tree of any depth."""
+        inside = place.relative_to(self.folder)
+        refuse_deep(str(inside), len(inside.parts))
 
     def _refuse_without_room(self, entry: tarfile.TarInfo) -> None:
         disk = shutil.disk_usage(self.folder)
@@ -161,7 +182,7 @@ class Root:
         elif not place.is_dir():
             place.unlink(missing_ok=True)
         else:
-            shutil.rmtree(place)
+            remove_tree(place)
             self._known.clear()
 
     def _followed(self, parts: Sequence[str], *, make: bool = True) -> Path:
@@ -177,6 +198,7 @@ class Root:
                 place = place.parent if place != self.folder else place
                 continue
             place = place / part
+            self._refuse_deep(place)
             if place.is_symlink():
                 hops += 1
                 if hops > _HOPS:
@@ -191,6 +213,40 @@ class Root:
         if make:
             self._known[tuple(parts)] = place
         return place
+
+
+def _settled(top: int, path: str) -> list[str]:
+    """The folders in one of them."""
+    folders = []
+    folder = os.open(path or ".", FOLDER, dir_fd=top)
+    try:
+        with os.scandir(folder) as found:
+            for entry in list(found):
+                inside = f"{path}/{entry.name}" if path else entry.name
+                refuse_deep(inside, inside.count("/") + 1)
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode):
+                    folders.append(inside)
+                elif stat.S_ISREG(mode) and mode & _RAISING:
+                    file = os.open(entry.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+                    try:
+                        os.fchmod(file, stat.S_IMODE(mode) & ~_RAISING)
+                    finally:
+                        os.close(file)
+                elif not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+                    os.unlink(entry.name, dir_fd=folder)
+    finally:
+        os.close(folder)
+    return folders
+
+
+def refuse_deep(name: str, parts: int) -> None:
+    """Nobody could copy it, and no path of ours would reach its end."""
+    if parts > MOST_PARTS or len(os.fsencode(name)) > MOST_BYTES:
+        raise Refused(
+            f"the image has a file {name[:100]!r} in {parts - 1} folders, of {len(os.fsencode(name))} bytes; "
+            f"{MOST_PARTS} names in one another and {MOST_BYTES} bytes are the most"
+        )
 
 
 def _set_owner_and_time(entry: tarfile.TarInfo, place: Path) -> None:
@@ -217,6 +273,8 @@ def _put_file(archive: tarfile.TarFile, entry: tarfile.TarInfo, place: Path) -> 
 def _parts(name: str) -> list[str]:
     if name.startswith("/") or "\0" in name:
         raise Refused(f"the image names a file {name[:100]!r}, which is not relative; save the image again")
+    if len(name) > MOST_BYTES:
+        raise Refused(f"the image names a file {name[:100]!r} by {len(name)} characters; take another image")
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise Refused(f"the image names a file {name[:100]!r}, which climbs out of it; take another image")

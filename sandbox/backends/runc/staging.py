@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sandbox.backends.runc.trees import remove_tree
+from sandbox.backends.runc.trees import remove_unmounted
+from sandbox.errors import SandboxError
+from sandbox.logger import logger
 
 _MAKING = ".making-"
 
@@ -20,27 +22,49 @@ def made(place: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        remove_tree(folder)
-        os.close(descriptor)
+        try:
+            _removed(folder)
+        finally:
+            os.close(descriptor)
 
 
-def sweep(place: Path) -> list[str]:
-    """Remove what processes that died had begun; one that still works at it holds a lock."""
-    removed = []
+def sweep(place: Path) -> tuple[list[str], list[str]]:
+    """Remove what processes that died had begun: what was removed, and what could not be. One that still works at it
+    holds a lock.
+    """
+    removed: list[str] = []
+    left: list[str] = []
     for folder in place.glob(f"{_MAKING}*"):
         try:
             descriptor = _opened(folder)
         except FileNotFoundError:
             continue  # its owner has just ended its work, or somebody else sweeps, too
+        except OSError as error:
+            _say_left(folder, error)
+            left.append(folder.name)
+            continue
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove_tree(folder)
-            removed.append(folder.name)
+            (removed if _removed(folder) else left).append(folder.name)
         except BlockingIOError:
             continue
         finally:
             os.close(descriptor)
-    return removed
+    return removed, left
+
+
+def _removed(folder: Path) -> bool:
+    """What cannot be removed stays for the next sweep, and keeps nobody from their work."""
+    try:
+        remove_unmounted(folder)
+    except (SandboxError, OSError) as error:
+        _say_left(folder, error)
+        return False
+    return True
+
+
+def _say_left(folder: Path, error: Exception) -> None:
+    logger(folder=str(folder)).warning("folder.not_removed", reason=str(error))
 
 
 def _locked(place: Path) -> tuple[Path, int]:

@@ -1,33 +1,37 @@
-"""Copies and removes folders of ours, and never what is mounted below them."""
+"""Makes, copies and removes folders of ours, and never what is mounted below them."""
 
+import errno
 import os
-import shutil
+import stat
 import subprocess
 from pathlib import Path
 
 from sandbox.environment import child_environment
 from sandbox.errors import Refused, Unavailable
+from sandbox.trees import remove_tree
 
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
-def remove_tree(folder: Path) -> None:
+def remove_unmounted(folder: Path) -> None:
     """Harmless when it is gone. Raises Unavailable, and removes nothing, while something is mounted in there."""
-    try:
-        real = folder.resolve(strict=True)
-    except FileNotFoundError:
-        return
-    if mounted := mounts_below(real):
+    if mounted := mounts_below(folder.parent.resolve() / folder.name):
         raise Unavailable(f"{mounted[0]} is mounted below {folder}; unmount it, nothing is removed through a mount")
-    shutil.rmtree(folder, ignore_errors=False, onerror=_ignore_gone)
+    remove_tree(folder)
 
 
-def remove_own(folder: Path) -> None:
-    """What we and a runtime wrote for one chamber. Nothing is mounted there: a runtime's mounts are in its namespace.
-
-    To ask the kernel for all mounts waits for everybody who is making one.
-    """
-    shutil.rmtree(folder, ignore_errors=False, onerror=_ignore_gone)
+def make_private(folder: Path) -> None:
+    """Others must not reach the programs of images in there, nor put something in their place."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.stat()
+    if found.st_uid != os.geteuid():
+        raise Refused(f"{folder} belongs to another user; name a folder of your own")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        try:
+            folder.chmod(0o700)
+        except OSError as error:
+            if error.errno != errno.EROFS:  # nobody puts anything there
+                raise
 
 
 def copied_tree(source: Path, target: Path) -> Path:
@@ -56,9 +60,3 @@ def mounts_below(folder: Path) -> list[str]:
 def _plain(path: str) -> str:
     """Blanks and the like are written as octal numbers there."""
     return path.encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "replace") if "\\" in path else path
-
-
-def _ignore_gone(_function: object, _path: str, failure: tuple[type[BaseException], BaseException, object]) -> None:
-    """Two that clean up may meet."""
-    if not isinstance(failure[1], FileNotFoundError):
-        raise failure[1]

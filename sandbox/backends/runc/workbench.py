@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sandbox.backends.runc.layers import Root
 from sandbox.backends.runc.runtime import Streams
 from sandbox.backends.runc.spec import bake_spec
-from sandbox.backends.runc.trees import copied_tree, remove_tree
+from sandbox.backends.runc.trees import copied_tree, remove_unmounted
 from sandbox.bake_steps import CAPABILITIES, STAGE
 from sandbox.errors import Refused, SandboxError, Unavailable
 
@@ -59,8 +59,9 @@ class RuncWorkbench:
         self._stage.mkdir(mode=0o755, exist_ok=True)
 
     async def finish(self) -> None:
-        """Where the stage was mounted there is an empty folder."""
+        """Where the stage was mounted there is an empty folder. Raises Refused for what must not become an image."""
         (self.root / STAGE.lstrip("/")).rmdir()
+        await to_the_end(Root(self.root).settle)
 
     async def execute(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes]:
         await self.backend.guarded()
@@ -90,7 +91,7 @@ class RuncWorkbench:
         try:
             yield other
         finally:
-            await to_the_end(remove_tree, other.root)
+            await to_the_end(remove_unmounted, other.root)
 
     def _executed(self, chamber: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes]:
         estate = self.backend.estate

@@ -19,6 +19,7 @@ from sandbox.backends.runc import bake as runc_bake
 from sandbox.backends.runc import workbench
 from sandbox.backends.runc.images import Images
 from sandbox.backends.runc.workbench import RuncWorkbench
+from tests.conftest import Deep
 from tests.sandbox.make_wheel import make_wheel
 from tests.sandbox.runc.conftest import BUSYBOX
 
@@ -258,3 +259,50 @@ asyncio.run(config.bake(spec, lambda line: print(line, flush=True)))"""
     assert await comes_true(lambda: not any((config.folder / "chambers").glob("*"))), "its warden ends nothing"
     _, lines = await baked(config, fresh())
     assert "keeping" in lines[-1]
+
+
+DEEP_LINE = "i=0; while [ $i -lt 1500 ]; do mkdir d && cd d || exit 5; i=$((i + 1)); done"
+
+
+@pytest.mark.usefixtures("deep")
+async def test_t96_a_line_that_leaves_a_deep_tree(config: RuncConfig) -> None:
+    """It is refused and nothing of it stays, so that the next owner starts; a tree that is not too deep is baked."""
+    with pytest.raises(Refused, match="in one another"):
+        await baked(config, fresh(run=(DEEP_LINE,)))
+    assert not list((config.images_folder / "roots").glob(".making-*"))
+    image, _ = await baked(config, fresh(run=(DEEP_LINE.replace("1500", "200"),)))
+    assert (await chamber(config, image, "find / -xdev -name d | wc -l")).log_tail == b"200\n"
+
+
+@pytest.mark.parametrize("runtime", ["runc", "crun", "runsc"])
+async def test_t96_a_deep_leftover_stops_no_start(deep: Deep, config: RuncConfig, runtime: str) -> None:
+    """Whatever a killed owner had begun to unpack, or a chamber had in its folder, every backend here connects."""
+    dead = config.folder / "chambers" / "0123456789ab"
+    deep(config.images_folder / "roots" / ".making-dead", 1_500)
+    deep(dead / "one", 1_500)
+    backend = await config.model_copy(update={"runtime": runtime}).connect()
+    try:
+        assert backend.unreaped == ()
+        assert sorted(backend.reaped) == [".making-dead", "blastdoor-0123456789ab-one"]
+    finally:
+        await backend.close()
+    assert not dead.exists()
+
+
+async def test_t96_no_bit_or_pipe_stays_where_find_is_gone(config: RuncConfig) -> None:
+    """What a line did to the image's own programs does not keep us from looking at its files."""
+    bind = "import socket; socket.socket(socket.AF_UNIX).bind('/etc/socket')"
+    lines = (
+        "cp $(which sh) /raised; cp $(which sh) /'a b'; chmod 4755 /raised; chmod 2755 /'a b'",
+        f'mkfifo /etc/pipe; mknod /etc/white c 0 0; python3 -c "{bind}"; find /etc -type p -o -type s > /odd',
+        "mv $(which find) /etc/moved",
+    )
+    images = Images(config.images_folder, RuncConfig().image_host)
+    await images.image(TRIAL)
+    images.close()
+    image, _ = await baked(config, fresh(base=TRIAL, run=lines))
+    outcome = await chamber(config, image, "cat /odd; stat -c %a /raised '/a b'; ls /etc/pipe /etc/socket /etc/white")
+    said = outcome.log_tail.decode()
+    assert "/etc/pipe\n" in said
+    assert "\n755\n755\n" in said
+    assert said.count("No such file") == 3, said

@@ -11,6 +11,7 @@ from sandbox.backends.runc import estate as estates
 from sandbox.backends.runc.cgroups import WANTED, Cgroups, Hierarchy
 from sandbox.backends.runc.estate import Estate, owners, sweep
 from sandbox.errors import Unavailable
+from tests.conftest import Deep
 
 
 @pytest.fixture
@@ -115,3 +116,60 @@ def test_a_folder_that_cannot_be_removed(
     owner.end_again()
     assert not folder.exists()
     owner.release()
+
+
+def test_t96_what_a_dead_owner_left_is_deep(deep: Deep, memory: Path, groups: Cgroups, tmp_path: Path) -> None:
+    """The next owner ends it like any other."""
+    died = Estate(tmp_path / "state", groups)
+    deep(died.chamber("one"), 1_500)
+    died._tenancy.release()
+    assert Estate(tmp_path / "state", groups).reap() == ([f"blastdoor-{died.owner}-one"], [])
+
+
+@pytest.mark.parametrize("left", ["a file that cannot be removed", "a lock that is a folder", "words that are no path"])
+def test_t96_what_cannot_be_reaped_keeps_nobody_from_their_work(
+    memory: Path, groups: Cgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    """It is left and said, others are reaped, and a GPU that it had is free: its processes are dead."""
+    state = tmp_path / "state"
+    died, other = Estate(state, groups), Estate(state, groups)
+    died.chamber("one")
+    died.claim("one", ["GPU-1"])
+    for gone in (died, other):
+        gone._tenancy.release()
+    if left.startswith("a file"):
+        (died.folder / "one/stays").write_text("x")
+    elif left.startswith("a lock"):
+        (state / "owners" / died.owner).mkdir()
+    else:
+        (died.folder / "place").write_bytes(b"\xff\0")
+    unlink = os.unlink
+
+    def refused(path: Any, **where: Any) -> None:
+        if path == "stays":
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        unlink(path, **where)
+
+    monkeypatch.setattr(os, "unlink", refused)
+    new = Estate(state, groups)
+    assert new.reap() == ([f"blastdoor-{other.owner}"], [f"blastdoor-{died.owner}"])
+    assert bool(new.claims()) == (not left.startswith("a file"))
+
+
+@pytest.mark.parametrize("what", ["a link", "a folder of another"])
+def test_t96_what_another_user_put_into_memory_stays(memory: Path, groups: Cgroups, tmp_path: Path, what: str) -> None:
+    """After a restart anybody may make something of an owner's name there: nothing behind it is removed."""
+    died = Estate(tmp_path / "state", groups)
+    died._tenancy.release()
+    died.folder.rmdir()
+    if what == "a link":
+        theirs = tmp_path / "theirs"
+        theirs.mkdir()
+        died.folder.symlink_to(theirs)
+    else:
+        theirs = died.folder
+        theirs.mkdir()
+        os.chown(theirs, 1234, -1)
+    (theirs / "whole").write_text("x")
+    assert Estate(tmp_path / "state", groups).reap() == ([f"blastdoor-{died.owner}"], [])
+    assert (theirs / "whole").read_text() == "x"

@@ -18,9 +18,11 @@ from typing import Any
 
 import pytest
 
+from sandbox.backends.runc import staging
 from sandbox.backends.runc.images import Images
 from sandbox.backends.runc.staging import made
 from sandbox.errors import Refused, Unavailable
+from tests.conftest import Deep
 from tests.sandbox.runc.test_runc_layers import entry, layer
 
 NAME = "own:latest"
@@ -237,8 +239,54 @@ def test_sweep_leaves_who_still_works(images: Images, tmp_path: Path) -> None:
         dead = at_work.with_name(".making-dead")
         dead.mkdir()
         (dead / "x").write_text("x")
-        assert images.sweep() == [".making-dead"]
+        assert images.sweep() == ([".making-dead"], [])
         assert at_work.is_dir()
+
+
+def test_t96_a_leftover_that_cannot_be_removed(deep: Deep, images: Images, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep says so, leaves it, and goes on with the others; it holds none of their locks afterwards."""
+    roots = images.folder / "roots"
+    for name in ("bad", "deep", "good"):
+        deep(roots / f".making-{name}", 1_500 if name == "deep" else 2)
+    remove = staging.remove_unmounted
+
+    def hard(folder: Path) -> None:
+        if folder.name == ".making-bad":
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        remove(folder)
+
+    monkeypatch.setattr(staging, "remove_unmounted", hard)
+    removed, left = images.sweep()
+    assert (sorted(removed), left) == ([".making-deep", ".making-good"], [".making-bad"])
+    monkeypatch.undo()
+    assert images.sweep() == ([".making-bad"], [])
+
+
+def test_t96_a_refusal_is_told_whatever_cannot_be_removed(
+    images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was begun stays for the next sweep, and its lock does not."""
+
+    def hard(folder: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(folder))
+
+    monkeypatch.setattr(staging, "remove_unmounted", hard)
+    with pytest.raises(Refused, match="in one another"):
+        images.load(saved(tmp_path / "image", layer((entry("d/" * 300), b"")).getvalue()), NAME)
+    monkeypatch.undo()
+    removed, left = images.sweep()
+    assert (len(removed), left) == (1, [])
+
+
+def test_the_folder_of_images_is_private(images: Images, tmp_path: Path, one: bytes) -> None:
+    """As that of chambers: closed to others where it is ours, refused where it is somebody else's."""
+    images.folder.mkdir(mode=0o755)
+    images.folder.chmod(0o755)
+    images.load(saved(tmp_path / "image", one), NAME)
+    assert images.folder.stat().st_mode & 0o777 == 0o700
+    os.chown(images.folder, 1234, -1)
+    with pytest.raises(Refused, match="belongs to another user"):
+        asyncio.run(Images(images.folder, "unix:///nowhere").image(NAME))
 
 
 def test_sweep_between_a_folder_and_its_lock(images: Images, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,14 +296,14 @@ def test_sweep_between_a_folder_and_its_lock(images: Images, monkeypatch: pytest
 
     def late(descriptor: int, how: int) -> None:
         monkeypatch.setattr(fcntl, "flock", lock)
-        swept.extend(Images(images.folder, "unix:///nowhere").sweep())
+        swept.extend(Images(images.folder, "unix:///nowhere").sweep()[0])
         lock(descriptor, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
     with made(images.folder / "roots") as at_work:
         assert len(swept) == 1
         assert at_work.is_dir()
-        assert images.sweep() == []
+        assert images.sweep() == ([], [])
 
 
 def make(images: Images) -> None:

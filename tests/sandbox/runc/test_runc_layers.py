@@ -3,6 +3,8 @@
 import io
 import os
 import shutil
+import socket
+import stat
 import tarfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +13,7 @@ import pytest
 
 from sandbox.backends.runc.layers import Root
 from sandbox.errors import Refused
+from tests.conftest import Deep
 
 
 def layer(*entries: tuple[tarfile.TarInfo, bytes]) -> io.BytesIO:
@@ -196,3 +199,69 @@ def test_not_a_root(root: Root) -> None:
 def test_no_archive(root: Root) -> None:
     with pytest.raises(Refused, match="no archive"):
         root.apply(io.BytesIO(b"\x00garbage" * 400))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["/".join(["d"] * 3_000)],
+        ["/".join(["d" * 200] * 12)],
+        ["/".join(["d"] * 900), "/".join(["d"] * 901)],
+        ["d/" * 257],
+    ],
+    ids=["folders", "bytes", "two", "folder"],
+)
+def test_t96_names_that_are_too_deep(root: Root, names: list[str]) -> None:
+    """Nobody could copy such a tree, or name a file in it: it is refused before anything of it is made."""
+    with pytest.raises(Refused, match=r"in one another|characters"):
+        root.apply(layer(*((entry(name), b"x") for name in names)))
+    assert not tree(root)
+
+
+def test_t96_short_names_that_lead_deep(root: Root) -> None:
+    """Each name has a few parts, and begins behind a link that leads as deep as the one before it."""
+    entries = []
+    for number in range(20):
+        end = "/".join(["d"] * 100)
+        behind = f"l{number - 1}/" if number else ""
+        entries.append((entry(f"{behind}{end}/x"), b"x"))
+        entries.append((entry(f"l{number}", tarfile.SYMTYPE, f"{behind}{end}"), b""))
+    with pytest.raises(Refused, match="in one another"):
+        root.apply(layer(*entries))
+
+
+def test_t96_the_control_is_as_deep_as_allowed(root: Root) -> None:
+    """A tree of 256 names in one another is a layer like any other."""
+    root.apply(layer((entry("/".join(["d"] * 255 + ["x"])), b"1")))
+    assert [path.rpartition("/")[2] for path in tree(root)] == ["x"]
+    root.apply(layer((entry(".wh.d"), b"")))
+    assert not tree(root)
+
+
+def test_t96_what_commands_left_is_settled(root: Root) -> None:
+    """No bit that raises who runs a file, no pipe, no socket, no device; a folder keeps its bit, a link its target."""
+    inside, outside = root.folder / "a/b", root.folder.parent / "outside"
+    inside.mkdir(parents=True)
+    outside.write_text("x")
+    outside.chmod(0o4755)
+    for name, mode in {"plain": 0o755, "user": 0o4755, "group": 0o2711, "both": 0o6000}.items():
+        (inside / name).write_text("x")
+        (inside / name).chmod(mode)
+    inside.chmod(0o2755)
+    (inside / "link").symlink_to(outside)
+    os.mkfifo(inside / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.fspath(inside / "socket"))
+    if os.geteuid() == 0:
+        os.mknod(inside / "device", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    root.settle()
+    modes = {it.name: it.lstat().st_mode & 0o7777 for it in inside.iterdir() if not it.is_symlink()}
+    assert modes == {"plain": 0o755, "user": 0o755, "group": 0o711, "both": 0}
+    assert (inside / "link").readlink() == outside
+    assert [it.stat().st_mode & 0o7777 for it in (inside, outside)] == [0o2755, 0o4755]
+
+
+def test_t96_what_commands_left_too_deep(deep: Deep, root: Root) -> None:
+    deep(root.folder / "a", 300)
+    with pytest.raises(Refused, match="in one another"):
+        root.settle()
