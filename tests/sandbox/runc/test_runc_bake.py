@@ -280,7 +280,7 @@ async def test_t96_a_deep_leftover_stops_no_start(deep: Deep, config: RuncConfig
     dead = config.folder / "chambers" / "0123456789ab"
     deep(config.images_folder / "roots" / ".making-dead", 1_500)
     deep(dead / "one", 1_500)
-    backend = await config.model_copy(update={"runtime": runtime}).connect()
+    backend = await RuncConfig.model_validate({**dict(config), "runtime": runtime}).connect()
     try:
         assert backend.unreaped == ()
         assert sorted(backend.reaped) == [".making-dead", "blastdoor-0123456789ab-one"]

@@ -21,6 +21,7 @@ import pytest
 from sandbox.backends.runc import staging
 from sandbox.backends.runc.images import Images
 from sandbox.backends.runc.staging import made
+from sandbox.backends.runc.trees import remove_unmounted
 from sandbox.errors import Refused, Unavailable
 from tests.conftest import Deep
 from tests.sandbox.runc.test_runc_layers import entry, layer
@@ -248,7 +249,7 @@ def test_t96_a_leftover_that_cannot_be_removed(deep: Deep, images: Images, monke
     roots = images.folder / "roots"
     for name in ("bad", "deep", "good"):
         deep(roots / f".making-{name}", 1_500 if name == "deep" else 2)
-    remove = staging.remove_unmounted
+    remove = remove_unmounted
 
     def hard(folder: Path) -> None:
         if folder.name == ".making-bad":

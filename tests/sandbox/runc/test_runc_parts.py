@@ -18,7 +18,7 @@ from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.runtime import Filters, find_runtime, is_too_old
 from sandbox.backends.runc.spec import Disk, Place, oci_spec
-from sandbox.backends.runc.trees import remove_tree
+from sandbox.backends.runc.trees import remove_unmounted
 from sandbox.errors import Refused, Unavailable
 from sandbox.job import Input, Limits
 from sandbox.posture import FULL, Posture
@@ -271,7 +271,7 @@ def test_nothing_is_removed_through_a_mount(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "mounts").write_text(f"30 20 0:25 / {kept.parent} rw - tmpfs tmpfs rw\n")
     monkeypatch.setattr(trees, "_MOUNTS", tmp_path / "mounts")
     with pytest.raises(Unavailable, match="unmount it"):
-        remove_tree(tmp_path / "home")
+        remove_unmounted(tmp_path / "home")
     assert kept.exists()
 
 
