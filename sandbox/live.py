@@ -71,6 +71,10 @@ class Hold(Protocol):
         """The chamber is dead and its streams are drained: let go of what is held on this side."""
 
 
+# A chamber has a longest life, which a job must find room in.
+LONGEST_WAIT_S = 3600.0
+
+
 class LiveChamber:
     """Implements `Chamber` over a hold. `pulse` knows whether the provider was silent while it ran."""
 
@@ -89,6 +93,7 @@ class LiveChamber:
         self._used = False
         self._end: asyncio.Task[bool] | None = None
         self._opened = billed_clock()
+        self._made = time.monotonic()
         self._ended: float | None = None
         silence = pulse.silence if pulse else lambda _: 0.0
         self._session = Session(hold.link, deadlines, hold.processor_seconds, silence)
@@ -111,8 +116,8 @@ class LiveChamber:
 
     @property
     def broken(self) -> bool:
-        """A waiting chamber whose streams have ended will never serve."""
-        return self._session.deaf
+        """A waiting chamber whose streams have ended, or that waited too long, will never serve."""
+        return self._session.deaf or time.monotonic() - self._made > LONGEST_WAIT_S
 
     async def greet(self) -> None:
         """Wait until it is ready for a bundle."""

@@ -135,10 +135,12 @@ def container_config(
     loopback: bool = False,
     gpus: Sequence[str] = (),
     reads: Mapping[str, int] | None = None,
+    life_s: float = 86_400.0,
 ) -> dict[str, object]:
     """The create request, in the engine's words. Fields that must stay empty are spelled out to be compared.
 
-    `reads` are the bytes a second that may be read from each disk.
+    `reads` are the bytes a second that may be read from each disk. After `life_s` the engine has everything in there
+    killed but PID 1, whose stdin is at its end then, unless its owner lives.
     """
     uid = uid if posture.user else ROOT_UID
     return {
@@ -157,7 +159,7 @@ def container_config(
         "AttachStdin": True,
         "AttachStdout": True,
         "AttachStderr": True,
-        "Healthcheck": {"Test": ["NONE"]},
+        "Healthcheck": {"Test": ["CMD", "sh", "-c", "kill -KILL -1"], "Interval": int(life_s * 1e9)},
         "HostConfig": {
             **_host_config(posture, limits, runtime, mounts, uid, loopback),
             **_devices(posture, gpus),

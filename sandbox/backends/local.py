@@ -2,14 +2,18 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Coroutine
 from typing import Any
 
 from sandbox.backend import Capabilities
 from sandbox.errors import SandboxError
-from sandbox.job import Enforcer
-from sandbox.live import LiveChamber
+from sandbox.job import Enforcer, Limits
+from sandbox.link import Deadlines
+from sandbox.live import LONGEST_WAIT_S, LiveChamber
 from sandbox.posture import Posture, enforces_inodes
+
+_ENDING_S = 60.0
 
 
 def capabilities_of(who: str, runtime: str, posture: Posture, *, gpu: bool = True) -> Capabilities:
@@ -21,6 +25,13 @@ def capabilities_of(who: str, runtime: str, posture: Posture, *, gpu: bool = Tru
     enforced["work_inodes"] = Enforcer.ENGINE if inodes else Enforcer.NOBODY
     kernel = "gVisor, a kernel of its own" if runtime.startswith("runsc") else "namespaces on the host's kernel"
     return Capabilities(boundary=f"{who}: {kernel}", relay=True, live_log=True, stop=True, enforced=enforced)
+
+
+def longest_life(limits: Limits, deadlines: Deadlines) -> float:
+    """Of a chamber in seconds, by whole hours: what it may wait for a job, then what any job of these limits takes."""
+    busy_s = deadlines.provision + deadlines.upload + deadlines.collect_at_most
+    busy_s += limits.build + limits.wall + limits.grace + _ENDING_S
+    return (1 + math.ceil(busy_s / LONGEST_WAIT_S)) * LONGEST_WAIT_S
 
 
 async def made_or_ended(

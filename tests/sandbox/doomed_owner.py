@@ -7,10 +7,14 @@ import sys
 from typing import Any
 
 from sandbox import Bundle, DockerConfig, Job
+from sandbox.backends.docker import backend as docker_backend
 from sandbox.backends.docker.backend import DockerBackend
+from sandbox.conformance.check import Ear
 
 # Keeps PID 1's stdin open from inside, so that the end of the owner's side is never seen there.
-HOSTILE = "exec 9<>/proc/1/fd/0; trap '' TERM HUP; while :; do sleep 0.1; done"
+HOSTILE = "exec 9<>/proc/1/fd/3 && echo deaf >&2; trap '' TERM HUP; while :; do sleep 0.1; done"
+# Of a chamber whose owner and warden are both killed while it runs.
+LIFE_S = 3
 
 
 def die(*_: Any) -> None:
@@ -30,9 +34,16 @@ async def own(step: str) -> None:
             die()
 
         setattr(engine, step, then_die)
+    ear = Ear()
+    if step == "forgotten":
+        vars(docker_backend)["longest_life"] = lambda *_: LIFE_S
     async with await backend.open(Job(command=("sh", "-c", HOSTILE))) as chamber:
-        asyncio.get_running_loop().call_later(1.0, die)
-        await chamber.run(Bundle({}))
+        running = asyncio.create_task(chamber.run(Bundle({}), listener=ear))
+        await ear.hears()
+        if step == "forgotten":
+            os.kill(backend.warden_pid or 0, signal.SIGKILL)
+        die()
+        await running
 
 
 asyncio.run(own(sys.argv[1]))

@@ -28,10 +28,12 @@ from sandbox import (
 from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
+from sandbox.backends.local import longest_life
 from sandbox.conformance import programs
 from sandbox.conformance.check import Ear
 from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.docker import DockerSubject
+from sandbox.link import Deadlines
 from sandbox.posture import FULL, container_config
 
 pytestmark = pytest.mark.docker
@@ -141,7 +143,10 @@ async def test_any_difference_of_posture_refuses_the_start(backend: DockerBacken
         container = (await backend.engine.inspect(chamber.name))["Id"]
         image = (await backend.engine.image(job.image))["Id"]
         uid = int(chamber.facts["uid"].split()[0])
-        asked: Any = container_config(FULL, SMALL, "runc", backend.boot, image, uid=uid, reads=backend._reads)
+        life_s = longest_life(SMALL, Deadlines())
+        asked: Any = container_config(
+            FULL, SMALL, "runc", backend.boot, image, uid=uid, reads=backend._reads, life_s=life_s
+        )
         await backend.compare(asked, container)
         asked["HostConfig"][key] = "something else"
         with pytest.raises(Refused, match=key):

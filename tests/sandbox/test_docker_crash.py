@@ -26,17 +26,45 @@ async def left_of(owner: str) -> list[str]:
         engine.close()
 
 
-@pytest.mark.parametrize("step", ["create", "inspect", "attach", "start", "run"])
-async def test_nothing_is_left(step: str) -> None:
-    """The warden ends what a killed owner left, even with a candidate that keeps its own stdin open."""
+async def doomed(step: str) -> str:
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(OWNER), step, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": "."}
     )
     out, _ = await asyncio.wait_for(process.communicate(), 240)
     assert process.returncode == -9, "the owner did not die where it should"
-    owner = out.decode().strip()
+    return out.decode().strip()
+
+
+async def lives(owner: str) -> bool:
+    engine = await asyncio.to_thread(Engine, DockerConfig().host)
+    try:
+        [chamber] = await engine.containers(f"{OWNER_LABEL}={owner}")
+        return bool((await engine.inspect(str(chamber["Id"])))["State"]["Running"])
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("step", ["create", "inspect", "attach", "start", "run"])
+async def test_nothing_is_left(step: str) -> None:
+    """The warden ends what a killed owner left, even with a candidate that keeps its own stdin open."""
+    owner = await doomed(step)
     for _ in range(1200):
         if not await left_of(owner):
             return
         await asyncio.sleep(0.1)
     pytest.fail(f"left behind: {await left_of(owner)}")
+
+
+async def test_a_forgotten_chamber_ends_at_its_longest_life() -> None:
+    """Owner and warden are killed, and its own stdin is held open in there: the engine ends it at that time."""
+    owner = await doomed("forgotten")
+    assert await lives(owner)
+    for _ in range(1200):
+        if not await lives(owner):
+            break
+        await asyncio.sleep(0.1)
+    else:
+        pytest.fail("it runs on")
+    backend = await DockerConfig().connect()
+    await backend.reap()
+    await backend.close()

@@ -19,8 +19,9 @@ from sandbox import (
     Report,
     Unavailable,
 )
+from sandbox.backends.local import longest_life
 from sandbox.link import Deadlines
-from sandbox.live import LiveChamber
+from sandbox.live import LONGEST_WAIT_S, LiveChamber
 from sandbox.price import billed_clock
 from tests.sandbox.scripted import ARCHIVE, HELLO, QUICK, Played, ScriptedHold, chamber_of, play, settled
 from tests.sandbox.wire.streams import END, member
@@ -415,6 +416,27 @@ async def test_waiting_chamber_that_ends_is_broken() -> None:
     await chamber._session.drained(20)
     assert chamber.broken
     await chamber.kill()
+
+
+async def test_waiting_chamber_that_grew_old_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of its longest life is for jobs: one that waited for too long gets none."""
+    chamber = await chamber_of(ScriptedHold(), JOB)
+    made = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: made + LONGEST_WAIT_S - 1)
+    assert not chamber.broken
+    monkeypatch.setattr(time, "monotonic", lambda: made + LONGEST_WAIT_S + 1)
+    assert chamber.broken
+    monkeypatch.undo()
+    await chamber.kill()
+
+
+@pytest.mark.parametrize("wall", [1.0, 60.0, 3_000.0, 3_600.0, 86_400.0 * 7])
+def test_a_job_has_room_in_the_longest_life(wall: float) -> None:
+    """Also in a chamber that has waited for as long as one may; and those of small jobs are of one shape."""
+    limits, deadlines = Limits(wall=wall, build=100, grace=10), Deadlines()
+    due = deadlines.provision + deadlines.upload + deadlines.collect_at_most + wall + 100 + 10
+    assert longest_life(limits, deadlines) >= LONGEST_WAIT_S + due
+    assert longest_life(Limits(wall=1), deadlines) == longest_life(Limits(wall=600), deadlines)
 
 
 async def test_cancelled_run_ends_the_chamber() -> None:

@@ -22,7 +22,7 @@ from sandbox.backends.docker.link import DockerLink
 from sandbox.backends.docker.realms import Realms
 from sandbox.backends.guard import Guard
 from sandbox.backends.lending import Gpus, refuse_taken
-from sandbox.backends.local import capabilities_of, made_or_ended
+from sandbox.backends.local import capabilities_of, longest_life, made_or_ended
 from sandbox.clock import Clock
 from sandbox.environment import DOCKER
 from sandbox.errors import Refused, Unavailable
@@ -151,6 +151,7 @@ class DockerBackend:
             [(str(await self._located(item, job.realm)), item) for item in job.inputs],
             loopback=job.loopback,
             reads=self._reads,
+            life_s=longest_life(job.limits, self._config.deadlines),
         )
         if job.limits.gpu:
             chamber = await self._with_gpus(config_for, job.limits, job.limits.gpu)

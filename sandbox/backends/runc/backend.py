@@ -18,11 +18,12 @@ from sandbox.backend import Capabilities
 from sandbox.backends.docker.disks import disks_under
 from sandbox.backends.guard import Guard
 from sandbox.backends.lending import Gpus, Taken, refuse_taken
-from sandbox.backends.local import capabilities_of, made_or_ended
+from sandbox.backends.local import capabilities_of, longest_life, made_or_ended
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.estate import Estate
 from sandbox.backends.runc.hold import RuncHold
 from sandbox.backends.runc.images import Images, Rootfs
+from sandbox.backends.runc.keeper import Keeper
 from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.nvidia import Driver
 from sandbox.backends.runc.rootless import CAVEAT, Rights, rights_here, share_quotas
@@ -71,6 +72,7 @@ class RuncBackend:
         self._pulse = Pulse(self.answers, config.deadlines.silence)
         self._warm: WarmPool[LiveChamber] = WarmPool(config.warm, head_start_s=HEAD_START_S)
         self._guard = Guard(estate.owner, "sandbox.backends.runc.warden", str(config.folder))
+        self._keeper = Keeper(estate)
         self._open: set[LiveChamber] = set()
         self._making: set[asyncio.Task[LiveChamber]] = set()
         self._closed = False
@@ -104,6 +106,7 @@ class RuncBackend:
         backend = cls(config, runtime, estate, posture, rights)
         try:
             await backend._guard.post()
+            await backend._in_thread(backend._keeper.start)
             # The next owner cleans up after owners that died together with their wardens.
             backend.reaped = tuple(await backend.reap())
         except BaseException:
@@ -145,7 +148,8 @@ class RuncBackend:
         if job.limits.gpu:
             chamber = await self._with_gpus(spec_for, job.limits, job.limits.gpu)
         else:
-            shape = json.dumps(spec_for("", 0, ()), sort_keys=True) if self._config.warm else ""
+            life_s = longest_life(job.limits, self._config.deadlines)
+            shape = json.dumps([life_s, spec_for("", 0, ())], sort_keys=True) if self._config.warm else ""
             chamber = await self._warm.take(shape, lambda: self._make(spec_for, job.limits))
         chamber.serve(job)
         return chamber
@@ -153,6 +157,8 @@ class RuncBackend:
     async def guarded(self) -> None:
         """Nothing is started before. Raises Unavailable when no warden can be had."""
         await self._guard.ready()
+        if not self._keeper.lives:
+            await self._in_thread(self._keeper.start)
 
     async def answers(self) -> None:
         """Nothing stands between us and the kernel."""
@@ -172,6 +178,7 @@ class RuncBackend:
         all_ended = False
         try:
             await self._in_thread(self._estate.release, pool=self._enders)
+            self._keeper.collect()
             all_ended = True
         finally:
             await self._guard.dismiss(all_ended=all_ended)
@@ -276,7 +283,7 @@ class RuncBackend:
         """In a thread: make a chamber, compare it with what was asked for, and take hold of its first process."""
         estate, cgroups, group = self._estate, self._estate.cgroups, self._estate.group(chamber)
         try:
-            folder = estate.chamber(chamber)
+            folder = estate.chamber(chamber, longest_life(limits, self._config.deadlines))
             self._claim(chamber, gpus)
             if not self._posture.read_only_root:
                 # Only in the mutation check: what it writes there must not become the root of another chamber.

@@ -130,7 +130,7 @@ class Cgroups:
     def lobby(self, group: str) -> Path:
         """A group without limits, for the runtime itself while it makes a chamber: the file that lets one in."""
         folder = self._holder("pids").folder / lobby_of(group)
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         return folder / "cgroup.procs"
 
     def has(self, group: str, pid: int) -> bool:

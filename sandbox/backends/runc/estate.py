@@ -21,6 +21,8 @@ from sandbox.trees import remove_tree
 
 _OWNER = re.compile(r"[0-9a-f]{12}")
 _CLAIM = "gpus"
+# How many seconds a chamber may still live.
+LIFE = "life"
 _PLACE = "place"
 _AGAIN_S = 0.5
 # In memory, and open to everybody: nobody removes there what is another's.
@@ -60,10 +62,11 @@ class Estate:
                 raise Refused(f"{folder} cannot hold chambers ({error.strerror}); check its rights") from error
             raise
 
-    def chamber(self, chamber: str) -> Path:
-        """A new chamber's folder."""
+    def chamber(self, chamber: str, life_s: float) -> Path:
+        """A new chamber's folder, and how long it may live at most."""
         place = self.folder / chamber
         place.mkdir(mode=0o700)
+        (place / LIFE).write_text(f"{life_s:.0f}\n", "utf-8")
         return place
 
     def claim(self, chamber: str, gpus: Sequence[str]) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sandbox.backends.runc.backend import RuncBackend
 
 _START_S = 60.0
+# Twice as long as a whole bake may take.
+_LIFE_S = 3600.0
 _OUTPUT_BYTES = 65_536
 _KILLED = 137
 # The runtime has ended by then, and it alone would have been told how the command did.
@@ -100,7 +102,7 @@ class RuncWorkbench:
         streams = Streams(os.open(os.devnull, os.O_RDONLY), theirs, os.dup(theirs))
         try:
             try:
-                folder = estate.chamber(chamber)
+                folder = estate.chamber(chamber, _LIFE_S)
                 (folder / "config.json").write_text(json.dumps(self._spec(chamber, token, command, environment)))
                 lobby = estate.cgroups.lobby(estate.group(chamber))
                 self.backend.runtime.start(f"blastdoor-{estate.owner}-{chamber}", folder, lobby, streams, _START_S)

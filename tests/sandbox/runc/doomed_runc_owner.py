@@ -11,14 +11,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sandbox import Bundle, Job, RuncConfig
-from sandbox.backends.runc import runtime
+from sandbox import Bundle, Channel, Job, Mode, RuncConfig
+from sandbox.backends.runc import backend as runc_backend
+from sandbox.backends.runc import keeper, runtime
 from sandbox.backends.runc.backend import RuncBackend
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.estate import Estate
+from sandbox.conformance.check import Ear
 
 # Keeps PID 1's stdin open from inside, so that the end of the owner's side is never seen there.
-HOSTILE = "exec 9<>/proc/1/fd/0; trap '' TERM HUP; while :; do sleep 0.1; done"
+HOLDING = "exec 9<>/proc/1/fd/3 && "
+HOSTILE = "echo deaf >&2; trap '' TERM HUP; while :; do sleep 0.1; done"
+# Of a chamber whose owner and warden are both killed while it runs.
+LIFE_S = 3
 
 
 def die(*_: Any) -> None:
@@ -46,7 +51,12 @@ class Unwaited(subprocess.Popen[bytes]):
         die()
 
 
+async def nothing_is_said(_: Channel) -> None:
+    await asyncio.sleep(60)
+
+
 async def own(step: str, chambers: RuncConfig) -> None:
+    keeper.TURN_S = 1
     backend = await RuncBackend.connect(chambers)
     sys.stdout.write(f"{step} {backend.owner} {backend.warden_pid}\n")
     sys.stdout.flush()
@@ -63,9 +73,17 @@ async def own(step: str, chambers: RuncConfig) -> None:
             dying_after(runtime.Runtime, "start")
         case "unguarded":
             dying_after(runtime.Runtime, "start", backend.warden_pid)
-    async with await backend.open(Job(command=("sh", "-c", HOSTILE))) as chamber:
-        asyncio.get_running_loop().call_later(0.5, die)
-        await chamber.run(Bundle({}))
+        case "forgotten":
+            vars(runc_backend)["longest_life"] = lambda *_: LIFE_S
+            dying_after(Ear, "line", backend.warden_pid)
+    # gVisor opens no pipe of PID 1's for anybody; there PID 1 waits for a program that is called, and is deaf.
+    called = step == "forgotten" and chambers.runtime == "runsc"
+    line = HOSTILE if called else HOLDING + HOSTILE
+    job = Job(command=("sh", "-c", line), mode=Mode.RELAY if called else Mode.BATCH)
+    async with await backend.open(job) as chamber:
+        if step == "run":
+            asyncio.get_running_loop().call_later(0.5, die)
+        await chamber.run(Bundle({}), listener=Ear(), talk=nothing_is_said if called else None)
 
 
 if __name__ == "__main__":

@@ -64,3 +64,22 @@ async def test_next_owner_cleans_up(runtime: str, tmp_path: Path) -> None:
     await backend.close()
     assert [name for name in backend.reaped if owner in name]
     assert not left_of(tmp_path, owner)
+
+
+@pytest.mark.parametrize("runtime", ["runc", "crun", "runsc"])
+async def test_a_forgotten_chamber_ends_at_its_longest_life(runtime: str, tmp_path: Path) -> None:
+    """Owner and warden are killed, and its own stdin is held open in there: the keeper ends it at that time."""
+    owner = (await doomed(runtime, tmp_path, "forgotten"))["forgotten"]
+    cgroups = Cgroups.of_this_machine()
+    [life] = (tmp_path / "chambers" / owner).glob("*/life")
+    group = group_of(owner, life.parent.name)
+    assert cgroups.processes(group)
+    for _ in range(1200):
+        if not cgroups.processes(group):
+            break
+        await asyncio.sleep(0.1)
+    else:
+        pytest.fail("it runs on")
+    backend = await RuncConfig(folder=tmp_path).connect()
+    await backend.close()
+    assert not left_of(tmp_path, owner)

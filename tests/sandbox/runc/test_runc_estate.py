@@ -38,7 +38,7 @@ def test_in_memory(memory: Path, groups: Cgroups, tmp_path: Path) -> None:
     owner = Estate(tmp_path / "state", groups)
     [folder] = memory.iterdir()
     assert (owner.folder, folder.stat().st_mode & 0o777) == (folder, 0o700)
-    assert owner.chamber("one").parent == folder
+    assert owner.chamber("one", 9).parent == folder
     assert (tmp_path / "state/chambers" / owner.owner).readlink() == folder
     assert owners(tmp_path / "state") == [owner.owner]
     owner.claim("one", ["GPU-1"])
@@ -52,7 +52,7 @@ def test_an_owner_that_died(memory: Path, groups: Cgroups, tmp_path: Path) -> No
     """Another one finds it by the link: what it had in memory goes, also where a restart of the machine was first."""
     state = tmp_path / "state"
     died, restarted = Estate(state, groups), Estate(state, groups)
-    died.chamber("one")
+    died.chamber("one", 9)
     (memory / f"blastdoor-{restarted.owner}").rmdir()
     for gone in (died, restarted):
         gone._tenancy.release()
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_removed(
 ) -> None:
     """Its chamber is not known to have ended, and is ended again later."""
     owner = Estate(tmp_path / "state", groups)
-    folder = owner.chamber("one")
+    folder = owner.chamber("one", 9)
     opened = os.open
 
     def none_left(path: object, *more: Any, **where: Any) -> int:
@@ -121,7 +121,7 @@ def test_a_folder_that_cannot_be_removed(
 def test_t96_what_a_dead_owner_left_is_deep(deep: Deep, memory: Path, groups: Cgroups, tmp_path: Path) -> None:
     """The next owner ends it like any other."""
     died = Estate(tmp_path / "state", groups)
-    deep(died.chamber("one"), 1_500)
+    deep(died.chamber("one", 9), 1_500)
     died._tenancy.release()
     assert Estate(tmp_path / "state", groups).reap() == ([f"blastdoor-{died.owner}-one"], [])
 
@@ -133,7 +133,7 @@ def test_t96_what_cannot_be_reaped_keeps_nobody_from_their_work(
     """It is left and said, others are reaped, and a GPU that it had is free: its processes are dead."""
     state = tmp_path / "state"
     died, other = Estate(state, groups), Estate(state, groups)
-    died.chamber("one")
+    died.chamber("one", 9)
     died.claim("one", ["GPU-1"])
     for gone in (died, other):
         gone._tenancy.release()

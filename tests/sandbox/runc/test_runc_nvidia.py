@@ -213,9 +213,9 @@ def test_claims_are_seen_by_others(tmp_path: Path) -> None:
     """Until its folder is gone, which is after its processes, a chamber's GPUs are its own."""
     groups: Any = NoGroups()
     ours, theirs = Estate(tmp_path, groups), Estate(tmp_path, groups)
-    ours.chamber("one")
+    ours.chamber("one", 9)
     ours.claim("one", ["GPU-0"])
-    theirs.chamber("two")
+    theirs.chamber("two", 9)
     assert theirs.claims() == {"one": ["GPU-0"]}
     ours.end("one")
     assert theirs.claims() == {}
@@ -227,7 +227,7 @@ def test_one_that_ends_late_gives_its_gpus_back(tmp_path: Path) -> None:
     """A process that the driver holds keeps its GPU until it is gone, and not for the rest of the session."""
     groups: Any = NoGroups()
     estate = Estate(tmp_path, groups)
-    estate.chamber("one")
+    estate.chamber("one", 9)
     estate.claim("one", ["GPU-0"])
     groups.stuck.add(estate.group("one"))
     with pytest.raises(Unavailable):
