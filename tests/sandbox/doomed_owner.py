@@ -14,7 +14,7 @@ from sandbox.conformance.check import Ear
 # Keeps PID 1's stdin open from inside, so that the end of the owner's side is never seen there.
 HOSTILE = "exec 9<>/proc/1/fd/3 && echo deaf >&2; trap '' TERM HUP; while :; do sleep 0.1; done"
 # Of a chamber whose owner and warden are both killed while it runs.
-LIFE_S = 3
+LIFE_S = 6
 
 
 def die(*_: Any) -> None:

@@ -3,11 +3,14 @@
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sandbox import DockerConfig
+from sandbox.answers import fields, needed
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 
@@ -35,11 +38,11 @@ async def doomed(step: str) -> str:
     return out.decode().strip()
 
 
-async def lives(owner: str) -> bool:
+async def state_of(owner: str) -> Mapping[str, Any]:
     engine = await asyncio.to_thread(Engine, DockerConfig().host)
     try:
         [chamber] = await engine.containers(f"{OWNER_LABEL}={owner}")
-        return bool((await engine.inspect(str(chamber["Id"])))["State"]["Running"])
+        return fields(await engine.inspect(needed(chamber, "Id")), "State")
     finally:
         engine.close()
 
@@ -58,13 +61,14 @@ async def test_nothing_is_left(step: str) -> None:
 async def test_a_forgotten_chamber_ends_at_its_longest_life() -> None:
     """Owner and warden are killed, and its own stdin is held open in there: the engine ends it at that time."""
     owner = await doomed("forgotten")
-    assert await lives(owner)
     for _ in range(1200):
-        if not await lives(owner):
+        state = await state_of(owner)
+        if not state["Running"]:
             break
         await asyncio.sleep(0.1)
     else:
         pytest.fail("it runs on")
+    assert state["Health"]["Log"], "it ended before its time: nothing was held open"
     backend = await DockerConfig().connect()
     await backend.reap()
     await backend.close()

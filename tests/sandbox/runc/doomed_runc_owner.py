@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import Bundle, Channel, Job, Mode, RuncConfig
-from sandbox.backends.runc import backend as runc_backend
 from sandbox.backends.runc import keeper, runtime
 from sandbox.backends.runc.backend import RuncBackend
 from sandbox.backends.runc.cgroups import Cgroups
@@ -22,8 +21,6 @@ from sandbox.conformance.check import Ear
 # Keeps PID 1's stdin open from inside, so that the end of the owner's side is never seen there.
 HOLDING = "exec 9<>/proc/1/fd/3 && "
 HOSTILE = "echo deaf >&2; trap '' TERM HUP; while :; do sleep 0.1; done"
-# Of a chamber whose owner and warden are both killed while it runs.
-LIFE_S = 3
 
 
 def die(*_: Any) -> None:
@@ -74,7 +71,6 @@ async def own(step: str, chambers: RuncConfig) -> None:
         case "unguarded":
             dying_after(runtime.Runtime, "start", backend.warden_pid)
         case "forgotten":
-            vars(runc_backend)["longest_life"] = lambda *_: LIFE_S
             dying_after(Ear, "line", backend.warden_pid)
     # gVisor opens no pipe of PID 1's for anybody; there PID 1 waits for a program that is called, and is deaf.
     called = step == "forgotten" and chambers.runtime == "runsc"

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from sandbox import Bundle, Job, RuncConfig
-from sandbox.backends.runc import backend as backends
 from sandbox.backends.runc import keeper
 from sandbox.backends.runc.cgroups import Cgroups
-from sandbox.backends.runc.estate import Estate
+from sandbox.backends.runc.estate import LIFE, Estate
 from sandbox.backends.runc.keeper import Keeper
 from sandbox.errors import Unavailable
 from sandbox.job import Ending
@@ -70,8 +69,8 @@ async def test_only_its_own_time_counts(tmp_path: Path, monkeypatch: pytest.Monk
     backend = await RuncConfig(folder=tmp_path).connect()
     try:
         async with await backend.open(Job(command=("sleep", "2"))) as whole:
-            monkeypatch.setattr(backends, "longest_life", lambda *_: 1.0)
             async with await backend.open(Job(command=("sleep", "60"))) as ended:
+                (backend.estate.folder / ended.name.rpartition("-")[2] / LIFE).write_text("1\n")
                 outcomes = await asyncio.gather(whole.run(Bundle({})), ended.run(Bundle({})))
         assert [it.ending is Ending.COMPLETED for it in outcomes] == [True, False]
     finally:
