@@ -14,6 +14,8 @@ from sandbox.wire.log import printable
 BLOCK = 512
 NAME_CAP = 1024
 PART_CAP = 255
+# What is written from outputs must be easy to walk and to remove.
+PARTS_CAP = 128
 EXTENSION_CAP = 8192
 PAX_RECORDS = 64
 EXTENSIONS_A_MEMBER = 2
@@ -224,6 +226,7 @@ def safe_name(name: str) -> str:
     parts = raw.split(b"/")
     plain = name.isascii() and name.isprintable()
     refused = len(raw) > NAME_CAP or "\\" in name or not (plain or (printable(raw) == name and "\t" not in name))
+    refused |= len(parts) > PARTS_CAP
     for part in parts:
         refused |= part in (b"", b".", b"..") or part.startswith(b"-") or len(part) > PART_CAP
     if refused:

@@ -22,7 +22,7 @@ WANTED = [
     "T24 T31 T33 T34 T36 T78 T81 T82 T83",
     "T47 T48 T49 T50 T51 T52 T53 T54 T55 T56 T57 T58",
     "T59 T60 T61 T62 T63",
-    "T46",
+    "T46 T96",
 ]
 HAS_GPU = Path("/dev/nvidiactl").exists()
 

@@ -74,6 +74,13 @@ LEFT = (
         Fault.ENTRY_NAME,
     ),
     Left(
+        "T96",
+        "3,000 folders in one another",
+        "os.chdir(out)\nfor made in range(3_000):\n    os.mkdir('d')\n    os.chdir('d')",
+        Fault.ENTRY_NAME,
+        QUICK.model_copy(update={"work_inodes": 8_192}),
+    ),
+    Left(
         "T50",
         "FIFO as a result",
         "os.mkfifo(out + '/result')\nmade = oct(os.lstat(out + '/result').st_mode)",

@@ -95,7 +95,7 @@ async def archive_flood(arena: Arena) -> Finding:
 @attack("T18", "flood of the archive with paths that imply folders")
 async def folder_flood(arena: Arena) -> Finding:
     """Folders that no entry names are counted as well: a kilobyte of path is not worth hundreds of names."""
-    deep = (b"%d/" % number + b"a/" * 500 + b"a" for number in range(150))
+    deep = (b"%d/" % number + b"a/" * 120 + b"a" for number in range(150))
     archive = b"".join(member(b"long", name + b"\0", b"L") + member(b"x") for name in deep)
     seen, growth = await _growth(run_forged(arena, archive, LIMITS))
     return _flat(seen, Ending.OUTPUT_REFUSED, growth, FORGING in seen.log)

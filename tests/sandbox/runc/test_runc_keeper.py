@@ -68,10 +68,12 @@ async def test_only_its_own_time_counts(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(keeper, "TURN_S", 1)
     backend = await RuncConfig(folder=tmp_path).connect()
     try:
-        async with await backend.open(Job(command=("sleep", "2"))) as whole:
-            async with await backend.open(Job(command=("sleep", "60"))) as ended:
-                (backend.estate.folder / ended.name.rpartition("-")[2] / LIFE).write_text("1\n")
-                outcomes = await asyncio.gather(whole.run(Bundle({})), ended.run(Bundle({})))
+        async with (
+            await backend.open(Job(command=("sleep", "2"))) as whole,
+            await backend.open(Job(command=("sleep", "60"))) as ended,
+        ):
+            (backend.estate.folder / ended.name.rpartition("-")[2] / LIFE).write_text("1\n")
+            outcomes = await asyncio.gather(whole.run(Bundle({})), ended.run(Bundle({})))
         assert [it.ending is Ending.COMPLETED for it in outcomes] == [True, False]
     finally:
         await backend.close()

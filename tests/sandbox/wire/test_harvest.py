@@ -18,6 +18,7 @@ from sandbox.wire.harvest import (
     NAME_CAP,
     PADDING_CAP,
     PART_CAP,
+    PARTS_CAP,
     PAX_RECORDS,
     Harvest,
     safe_name,
@@ -240,12 +241,13 @@ def test_nul_within_a_long_name_is_refused() -> None:
 
 
 def test_name_lengths_are_exact() -> None:
-    """A part may have 255 bytes, a name 1024; one more is refused."""
+    """A part may have 255 bytes, a name 1024, and 128 parts; one more is refused."""
     part, name = "p" * PART_CAP, "/".join(["n" * 204] * 5)
     assert len(name) == NAME_CAP
-    for good in (part, name, "é" * 127):
+    deep = "/".join(["d"] * PARTS_CAP)
+    for good in (part, name, "é" * 127, deep):
         assert harvested(pax((b"path", good.encode())) + member(b"x") + END) == {good: b""}
-    for bad in (part + "p", name + "n", "é" * 128):
+    for bad in (part + "p", name + "n", "é" * 128, deep + "/d"):
         assert refusal(pax((b"path", bad.encode())) + member(b"x") + END) is Fault.ENTRY_NAME
 
 
