@@ -18,7 +18,7 @@ REPOSITORY = "blastdoor-baked"
 # What a baked image says of itself: the digest of the spec that it was baked from.
 LABEL = "blastdoor.baked"
 # Part of every digest: raise it when the way of baking changes what comes out.
-FORMAT = 1
+FORMAT = 2
 
 _VERSIONS = r"\s*(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+"
 _WHEEL = re.compile(

@@ -7,7 +7,7 @@ import itertools
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from pathlib import Path
@@ -280,6 +280,10 @@ class Engine:
                 target.writelines(self._api.get_archive(container, path)[0])
 
         await self._call("copy out of", get)
+
+    async def export(self, container: str, read: Callable[[Iterable[bytes]], None]) -> None:
+        """Have `read` look at the archive of all that a container holds. Nothing is run."""
+        await self._call("export", lambda: read(self._patient.export(container)))
 
     async def attach(self, container: str) -> socket.socket:
         """Stdin, stdout and stderr of a container that has not started."""

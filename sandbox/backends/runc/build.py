@@ -56,7 +56,7 @@ async def build(
                         raise Refused(f"the line {line[:100]!r} of {name} failed: {last_word(output)} (exit {code})")
         except TimeoutError:
             raise Refused(f"building {name} took longer than {LIMIT_S:g} s and was given up") from None
-        await bench.finish()
+        await bench.finish(raising=True)
         await to_the_end(images.keep, bench.root, id_, name, settings)
     return id_
 

@@ -86,15 +86,16 @@ class Root:
                     "head and tar; take another image"
                 )
 
-    def settle(self) -> None:
-        """After commands that ran in it as root: no file raises who runs it, and there are only files, folders and
-        links; what chambers share must hold no pipe or socket. Raises Refused for a tree that is too deep.
+    def settle(self, *, raising: bool = False) -> None:
+        """After commands that ran in it as root there are only files, folders and links, for what chambers share must
+        hold no pipe or socket; and no file raises who runs it, but where `raising` leaves that to the commands. Raises
+        Refused for a tree that is too deep.
         """
         top = os.open(self.folder, FOLDER)
         try:
             waiting = [""]
             while waiting:
-                waiting += _settled(top, waiting.pop())
+                waiting += _settled(top, waiting.pop(), raising)
         finally:
             os.close(top)
 
@@ -215,7 +216,7 @@ class Root:
         return place
 
 
-def _settled(top: int, path: str) -> list[str]:
+def _settled(top: int, path: str, raising: bool) -> list[str]:
     """The folders in one of them."""
     folders = []
     folder = os.open(path or ".", FOLDER, dir_fd=top)
@@ -227,7 +228,7 @@ def _settled(top: int, path: str) -> list[str]:
                 mode = entry.stat(follow_symlinks=False).st_mode
                 if stat.S_ISDIR(mode):
                     folders.append(inside)
-                elif stat.S_ISREG(mode) and mode & _RAISING:
+                elif stat.S_ISREG(mode) and mode & _RAISING and not raising:
                     file = os.open(entry.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
                     try:
                         os.fchmod(file, stat.S_IMODE(mode) & ~_RAISING)

@@ -60,10 +60,10 @@ class RuncWorkbench:
         await to_the_end(copied_tree, self.base, self.root)
         self._stage.mkdir(mode=0o755, exist_ok=True)
 
-    async def finish(self) -> None:
+    async def finish(self, *, raising: bool = False) -> None:
         """Where the stage was mounted there is an empty folder. Raises Refused for what must not become an image."""
         (self.root / STAGE.lstrip("/")).rmdir()
-        await to_the_end(Root(self.root).settle)
+        await to_the_end(lambda: Root(self.root).settle(raising=raising))
 
     async def execute(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes]:
         await self.backend.guarded()

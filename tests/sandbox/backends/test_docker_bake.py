@@ -130,6 +130,30 @@ async def test_lines_run_as_root_without_network(engine: Engine) -> None:
     assert outcome.log_tail.decode().split() == ["0", "lo", "routes:", "0", "755"]
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("mv $(which find) /etc/moved; cp /bin/ls /raised; chmod 4755 /raised", "/raised with a set-user-ID bit"),
+        ("mv $(which find) /etc/moved; mkfifo /etc/pipe", "a pipe or a device at /etc/pipe"),
+        ("i=0; while [ $i -lt 300 ]; do mkdir d && cd d; i=$((i + 1)); done", "in one another"),
+    ],
+    ids=["bit", "pipe", "deep"],
+)
+async def test_t96_what_a_step_left_is_refused(engine: Engine, line: str, said: str) -> None:
+    """What a line did to the image's own programs does not keep us from looking at its files."""
+    with pytest.raises(Refused, match=said):
+        await baked(fresh(run=(line,)))
+    assert await none_left(engine)
+
+
+async def test_t96_the_control_leaves_nothing_behind(engine: Engine) -> None:
+    """Of one who leaves `find` where it is, a pipe and a device go, and the image is kept."""
+    image, _ = await baked(fresh(run=("mkfifo /etc/pipe; mknod /etc/null c 1 3; ls /etc/pipe /etc/null > /made; :",)))
+    outcome = await chamber(image, "cat /made; ls /etc/pipe /etc/null")
+    assert outcome.log_tail.decode().count("No such file") == 2, outcome.log_tail
+    assert outcome.log_tail.startswith(b"/etc/pipe\n")
+
+
 async def test_second_time_nothing_is_done(engine: Engine) -> None:
     """The same spec is the same image, without a word about any step."""
     spec = fresh()
