@@ -77,6 +77,20 @@ READ_ONLY_PATHS = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sys
 RUNSC_PIDS_OVERHEAD = 192
 RUNSC_PIDS_PER_PROCESS = 4
 
+UNLIMITED = -1
+# All that an engine can be asked for besides, soft and hard: a chamber has none from whoever started us, or the engine.
+# No more is granted than an ordinary user has everywhere, for nobody may be able to raise a hard limit. What is locked
+# in memory may be a page that neighbours read; signals that wait are charged to nobody.
+OTHER_LIMITS: Mapping[str, tuple[int, int]] = {
+    **dict.fromkeys(("cpu", "data", "fsize", "rss", "rttime"), (UNLIMITED, UNLIMITED)),
+    "memlock": (64 * 1024, 64 * 1024),
+    "msgqueue": (819_200, 819_200),
+    "nice": (0, 0),
+    "rtprio": (0, 0),
+    "sigpending": (2048, 2048),
+    "stack": (8 * 1024 * 1024, UNLIMITED),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Posture:
@@ -97,6 +111,7 @@ class Posture:
     cpus: bool = True
     open_files: bool = True
     core: bool = True
+    other_limits: bool = True
     work_size: bool = True
     work_inodes: bool = True
     work_nosuid: bool = True
@@ -224,11 +239,13 @@ def pids_limit(limits: Limits, runtime: str) -> int:
 
 
 def ulimits(posture: Posture, limits: Limits) -> list[dict[str, object]]:
-    wanted = []
+    wanted: list[dict[str, object]] = []
     if posture.core:
         wanted.append({"Name": "core", "Soft": 0, "Hard": 0})
     if posture.open_files:
         wanted.append({"Name": "nofile", "Soft": limits.open_files, "Hard": limits.open_files})
+    if posture.other_limits:
+        wanted += [{"Name": name, "Soft": soft, "Hard": hard} for name, (soft, hard) in OTHER_LIMITS.items()]
     return wanted
 
 

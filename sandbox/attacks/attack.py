@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from sandbox.backend import Backend, Chamber, Listener, Talk
 from sandbox.bundle import Bundle
+from sandbox.inputs import InputStore
 from sandbox.job import Job, Limits, Outcome
 from sandbox.posture import CHAMBER_UIDS, FULL, Posture
 
@@ -49,6 +50,10 @@ class Host(Protocol):
     @property
     def uids(self) -> range:
         """Those that chambers may have, and nobody else has."""
+
+    @property
+    def inputs(self) -> InputStore:
+        """Where its chambers have their inputs from."""
 
     async def reopened(self, posture: Posture, **changes: Any) -> "Arena":
         """The same backend once more, with other settings; the caller closes it."""

@@ -20,6 +20,7 @@ from sandbox.backends.runc.runtime import working_directory
 from sandbox.config import DockerConfig, RuncConfig
 from sandbox.environment import child_environment
 from sandbox.errors import Refused
+from sandbox.inputs import InputStore
 from sandbox.posture import CHAMBER_UIDS, FULL, Posture
 
 LocalConfig = DockerConfig | RuncConfig
@@ -71,6 +72,10 @@ class DockerHost:
     @property
     def uids(self) -> range:
         return CHAMBER_UIDS
+
+    @property
+    def inputs(self) -> InputStore:
+        return InputStore(self.config.inputs_folder)
 
     async def reopened(self, posture: Posture, **changes: Any) -> Arena:
         return await open_arena(self.config.model_copy(update=changes), posture)
@@ -132,6 +137,10 @@ class RuncHost:
     @property
     def uids(self) -> range:
         return self.backend.rights.uids
+
+    @property
+    def inputs(self) -> InputStore:
+        return InputStore(self.config.inputs_folder)
 
     async def reopened(self, posture: Posture, **changes: Any) -> Arena:
         return await open_arena(self.config.model_copy(update=changes), posture)

@@ -42,7 +42,7 @@ MUTATIONS = (
     Mutation("no_new_privileges", ("T03",), _sentry("the sentry ignores the set-user-ID bit")),
     Mutation(
         "seccomp",
-        ("T04", "T06", "T07", "T08", "T14", "T82", "T83"),
+        ("T04", "T06", "T07", "T08", "T14", "T82", "T83", "T97"),
         _sentry("the sentry is the kernel; no profile applies to guests"),
     ),
     Mutation("masked_paths", ("T09",), _sentry("the sentry's /proc has none of these files")),
@@ -52,6 +52,11 @@ MUTATIONS = (
     Mutation("cpus", ("T23",)),
     Mutation("open_files", ("T19",)),
     Mutation("core", ("T21",)),
+    Mutation(
+        "other_limits",
+        ("T98",),
+        _sentry("processes are the sentry's, and so are their limits, whatever the host's are"),
+    ),
     Mutation("work_size", ("T15",)),
     Mutation("work_inodes", ("T16",), _sentry("this build knows no limit on inodes; memory is the bound there")),
     Mutation("work_nosuid", ("T03",), _sentry("the sentry's mount table shows no such option; it ignores the bit")),

@@ -4,12 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable, Collection
 
-from sandbox.attacks import artifacts, capture, channels, controls, exhaustion, gpu, host_escape, network
+from sandbox.attacks import artifacts, capture, channels, controls, exhaustion, gpu, host_escape, neighbours, network
 from sandbox.attacks.attack import Arena, Attack, Finding, NotHere, Result, Target, perform, registered
 from sandbox.errors import Refused
 from sandbox.posture import FULL, Posture
 
-GROUPS = (artifacts, capture, channels, controls, exhaustion, gpu, host_escape, network)
+GROUPS = (artifacts, capture, channels, controls, exhaustion, gpu, host_escape, neighbours, network)
 ROW_LIMIT_S = 90.0
 
 OnResult = Callable[[Result], None]

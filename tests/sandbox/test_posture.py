@@ -227,11 +227,17 @@ HIGH = 1 << 32  # the kernel takes these arguments for 32 bits; a filter that co
         pytest.param("preadv2", 5, (8, 0x80, HIGH + 8, 0x8A), errno.EOPNOTSUPP, id="preadv2 no wait, do not cache"),
         pytest.param("preadv2", 5, (0, 1, 2), None, id="preadv2"),
         pytest.param("prctl", 0, (67, HIGH + 67), errno.EINVAL, id="prctl memory merge"),
+        pytest.param("inotify_init", 0, (0,), errno.EMFILE, id="inotify_init"),
+        pytest.param("inotify_init1", 0, (0, 0x800), errno.EMFILE, id="inotify_init1"),
+        pytest.param("fcntl", 1, (1026, HIGH + 1026), errno.EINVAL, id="fcntl notify"),
+        pytest.param("fcntl", 1, (*range(40), 1024, 1025, *range(1027, 1048)), None, id="fcntl"),
         pytest.param("prctl", 0, (1, 15, 38, 66, 68, 0x53564D41), None, id="prctl"),
     ],
 )
-def test_t83_answers_of_the_profile(call: str, place: int, values: tuple[int, ...], answer: int | None) -> None:
-    """Writers and readers of the page cache get the answer that programs live with, all else reaches the kernel."""
+def test_t83_t97_answers_of_the_profile(call: str, place: int, values: tuple[int, ...], answer: int | None) -> None:
+    """What reaches a neighbour through a file that both read gets the answer that programs live with, all else the
+    kernel's.
+    """
     assert {value: answered(call, place, value) for value in values} == dict.fromkeys(values, answer)
 
 

@@ -203,32 +203,32 @@ async def spinners(arena: Arena) -> Finding:
     return Finding(used > 0, share <= 1.5 * TENTH_OF_A_CPU + 0.05, str(outcome.ending), text)
 
 
-# gVisor counts none for a user, so there is no end.
+# A timer takes one of the signals that may wait for a user. gVisor counts none, so there is no end.
 ENOUGH = 100
-HOG = """
-import resource, signal, time
+TIMER = """
+import signal, time
 from probe import *
-signal.signal(signal.SIGTERM, lambda *_: (tell(held=len(held), ended=ended), os._exit(0)))
-files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-held, ended = [], False
-while len(held) < files - 16 and not ended:
-    descriptor, error = syscall(294, 26, 0)
-    ended = bool(error)
-    if not error:
-        held.append(descriptor)
+def refused():
+    return syscall(222, 107, 0, None, ctypes.byref(ctypes.c_int()))[1]
+"""
+HOG = (
+    TIMER
+    + """
+signal.signal(signal.SIGTERM, lambda *_: (tell(held=held, ended=ended), os._exit(0)))
+held, ended = 0, False
+while held < 5000 and not ended:
+    ended = bool(refused())
+    held += not ended
 print("settled", flush=True)
 time.sleep(60)
 """
-NEIGHBOUR = """
-from probe import *
-descriptor, error = syscall(294, 26, 0)
-tell(error=error)
-"""
+)
+NEIGHBOUR = TIMER + "tell(error=refused())"
 
 
-@attack("T23", "noisy neighbour: use up what the kernel grants a user", runsc="inotify is the sentry's own there")
+@attack("T23", "noisy neighbour: use up what the kernel grants a user", runsc="timers are the sentry's own there")
 async def per_user_quota(arena: Arena) -> Finding:
-    """A chamber that holds all inotify instances of its user leaves its neighbour's untouched: it is another user."""
+    """A chamber that holds all waiting signals of its user leaves its neighbour's untouched: it is another user."""
     hog, neighbour = await beside(arena, HOG, NEIGHBOUR, env={})
     held, error = told(hog).get("held", 0), told(neighbour).get("error", "nothing told")
     text = f"the hog held {held}, the neighbour got {error or 'its own'}"

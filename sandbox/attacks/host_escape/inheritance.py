@@ -1,5 +1,6 @@
 """Group H, what a chamber starts with: its working directory, its image's settings, what an earlier trial left."""
 
+import json
 import secrets
 import uuid
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from sandbox.attacks.attack import IMAGE, QUICK, Arena, Finding, attack, name_of
 from sandbox.attacks.neighbours import beside
 from sandbox.errors import Refused
 from sandbox.job import Job, Outcome
+from sandbox.posture import OTHER_LIMITS, UNLIMITED
 
 
 @asynccontextmanager
@@ -168,3 +170,30 @@ async def leftovers(arena: Arena) -> Finding:
 async def belongings(arena: Arena) -> Finding:
     """The same is out of sight while the other trial is still alive."""
     return _compared(*await beside(arena, STAY, LOOK, _marks()))
+
+
+RAISE = """
+import json, os, resource
+from probe import *
+def limit(name):
+    which = getattr(resource, "RLIMIT_" + name.upper())
+    most = resource.getrlimit(which)[1]
+    if most >= 0:
+        try:
+            resource.setrlimit(which, (most + 1, most + 1))
+        except (OSError, ValueError):
+            pass
+    return resource.getrlimit(which)
+tell(limits={name: limit(name) for name in json.loads(os.environ["NAMES"])})
+"""
+
+
+@attack("T98", "use a limit of whoever started the chamber, or raise one")
+async def inherited_limits(arena: Arena) -> Finding:
+    """Locked memory, queues, waiting signals and priorities are held to what we say, and stay there."""
+    finite = {name: hard for name, (_, hard) in OTHER_LIMITS.items() if hard != UNLIMITED}
+    outcome = await arena.run(RAISE, env={"NAMES": json.dumps(sorted(finite))})
+    held = told(outcome).get("limits", {})
+    beyond = {name: both for name, both in held.items() if not 0 <= max(both) <= finite[name] or min(both) < 0}
+    ran = set(held) == set(finite)
+    return Finding(ran, ran and not beyond, str(outcome.ending), f"limits {held}, beyond ours: {beyond or 'none'}")

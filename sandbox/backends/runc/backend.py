@@ -26,9 +26,9 @@ from sandbox.backends.runc.images import Images, Rootfs
 from sandbox.backends.runc.keeper import Keeper
 from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.nvidia import Driver
-from sandbox.backends.runc.rootless import CAVEAT, Rights, rights_here, share_quotas
-from sandbox.backends.runc.runtime import INSIDE, Filters, Runtime, find_runtime, working_directory
-from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec
+from sandbox.backends.runc.rootless import CAVEAT, Rights, rights_here
+from sandbox.backends.runc.runtime import INSIDE, Filters, Runtime, find_runtime, limits_of, working_directory
+from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec, rlimit_differences
 from sandbox.backends.runc.trees import copied_tree
 from sandbox.clock import Clock
 from sandbox.errors import NoSuchGpu, Refused, SandboxError, Unavailable
@@ -99,8 +99,6 @@ class RuncBackend:
                 "chambers without a daemon are left to the machine's init, and this process is PID 1 itself, which "
                 "collects none of them; start it below an init (in a container: docker run --init)"
             )
-        if rights.rootless:
-            share_quotas()
         runtime = await asyncio.to_thread(find_runtime, config.runtime)
         estate = await asyncio.to_thread(lambda: Estate(config.folder, Cgroups.of_this_machine()))
         backend = cls(config, runtime, estate, posture, rights)
@@ -308,7 +306,7 @@ class RuncBackend:
         except OSError as error:
             raise Unavailable(f"start: {name} ended as soon as it was made") from error
         try:
-            self._compare_outside(name, group, pid, limits)
+            self._compare_outside(name, group, pid, limits, spec)
         except BaseException as error:
             os.close(grip)
             if isinstance(error, OSError):
@@ -316,12 +314,15 @@ class RuncBackend:
             raise
         return grip
 
-    def _compare_outside(self, name: str, group: str, pid: int, limits: Limits) -> None:
+    def _compare_outside(self, name: str, group: str, pid: int, limits: Limits, spec: Mapping[str, Any]) -> None:
         """Raises OSError for a chamber that is gone."""
         cgroups = self._estate.cgroups
         if not cgroups.has(group, pid):
             raise Unavailable(f"start: {name} ended as soon as it was made")
-        if found := self._limit_differences(cgroups.limits(group), limits):
+        found = self._limit_differences(cgroups.limits(group), limits)
+        if not self._runtime.is_gvisor:  # which keeps them to itself
+            found += rlimit_differences(spec, limits_of(pid))
+        if found:
             raise Refused(f"the runtime would not hold what was asked for: {'; '.join(found)}")
         if (place := working_directory(pid)) not in INSIDE:
             raise Refused(f"{self._runtime.program} started a chamber in {place}; install a newer one")

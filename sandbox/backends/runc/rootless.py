@@ -18,6 +18,7 @@ from sandbox.errors import Refused
 from sandbox.posture import CHAMBER_UIDS
 
 UID_MAP = Path("/proc/self/uid_map")
+STATUS = Path("/proc/self/status")
 MOST_NAMESPACES = Path("/proc/sys/user/max_user_namespaces")
 SUBORDINATE = Path("/etc/subuid")
 # All ids of the machine are one block in the namespace that it was booted in.
@@ -28,20 +29,20 @@ _FEWEST = 1000
 # So many chambers at once cannot starve each other, but for message queues.
 PARTS = 32
 CAVEAT = f"to the kernel all chambers are one user, of whose quotas each has 1/{PARTS}, of message queues 1/8"
-_QUOTAS = Path("/proc/sys/user")
-# Of the whole machine, by the name that the quota has in a namespace.
-_GRANTED = {
-    "max_inotify_instances": Path("/proc/sys/fs/inotify/max_user_instances"),
-    "max_inotify_watches": Path("/proc/sys/fs/inotify/max_user_watches"),
-}
 # An eighth of the queues' bytes is one queue of the usual size; with less, nobody could have any.
-_COUNTED = {"MEMLOCK": PARTS, "MSGQUEUE": 8, "SIGPENDING": PARTS}
+_SHARED = {"RLIMIT_MEMLOCK": PARTS, "RLIMIT_MSGQUEUE": 8, "RLIMIT_SIGPENDING": PARTS}
+# All but open files, which a job asks for by number: with fewer it would not be the same job.
+_INHERITED = (
+    *("AS", "CPU", "DATA", "FSIZE", "MEMLOCK", "MSGQUEUE", "NICE", "NPROC", "RSS", "RTPRIO", "RTTIME"),
+    *("SIGPENDING", "STACK"),
+)
+_SYS_RESOURCE = 24
 HOW = "systemd-run --user --scope -p Delegate=yes unshare --map-root-user --map-auto -- COMMAND"
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Whose root we are, the uids that chambers may have, and limits of theirs that only rootless ones need."""
+    """Whose root we are, the uids that chambers may have, and the most that limits of theirs can be."""
 
     rootless: bool
     uids: range
@@ -58,7 +59,7 @@ def rights_here() -> Rights:
     if os.geteuid() != 0:
         raise Refused(f"chambers without a daemon need root, or a user namespace: {_advice()}")
     if not is_rootless():
-        return Rights(False, CHAMBER_UIDS)
+        return Rights(False, CHAMBER_UIDS, {} if _may_raise() else _hard_limits())
     blocks = [tuple(map(int, line.split())) for line in UID_MAP.read_text().splitlines()]
     found = max((_usable(first, count) for first, _, count in blocks), key=len, default=range(0))
     if len(found) < _FEWEST:
@@ -66,24 +67,21 @@ def rights_here() -> Rights:
             "this user namespace has too few ids, and each chamber has one of its own; start in one with all that "
             f"{SUBORDINATE} gives you: {HOW}"
         )
-    granted = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1] for name in _COUNTED}
     # Without a limit for all there is nothing to share; what is locked counts as the chamber's memory anyhow.
-    limits = {
-        f"RLIMIT_{name}": most // _COUNTED[name] for name, most in granted.items() if most != resource.RLIM_INFINITY
-    }
+    limits = {name: most // _SHARED.get(name, 1) for name, most in _hard_limits().items()}
     return Rights(True, found, limits)
 
 
-def share_quotas() -> None:
-    """Set what one uid of our namespace may have of what the kernel grants our user. Raises Refused where it cannot."""
-    try:
-        for name, granted in _GRANTED.items():
-            (_QUOTAS / name).write_text(str(max(1, int(granted.read_text()) // PARTS)))
-    except OSError as error:
-        raise Refused(
-            f"{_QUOTAS} cannot be written ({error.strerror}), and one chamber could use up what all of them share; "
-            "mount /proc of your own in the namespace, or run as root"
-        ) from error
+def _hard_limits() -> dict[str, int]:
+    """Those of our own that a chamber cannot exceed, for want of the right to raise them."""
+    named = {f"RLIMIT_{name}": getattr(resource, f"RLIMIT_{name}") for name in _INHERITED}
+    found = {name: resource.getrlimit(which)[1] for name, which in named.items()}
+    return {name: most for name, most in found.items() if most != resource.RLIM_INFINITY}
+
+
+def _may_raise() -> bool:
+    rights = next(line for line in STATUS.read_text().splitlines() if line.startswith("CapEff:"))
+    return bool(int(rights.split()[1], 16) >> _SYS_RESOURCE & 1)
 
 
 def _usable(first: int, count: int) -> range:

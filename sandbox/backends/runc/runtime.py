@@ -38,6 +38,8 @@ _LET_IN = 'echo $$ >"$0" && exec "$@"'
 _SECOND = Path("/sys/fs/cgroup/unified")
 _SHELL = shutil.which("sh", path=SEARCH_PATH) or "sh"
 _NSENTER = shutil.which("nsenter", path=SEARCH_PATH) or "nsenter"
+# The width of a limit's name in /proc.
+_NAME = 26
 _FILTER = "run.oci.seccomp_bpf_data"
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -247,6 +249,12 @@ def working_directory(pid: int) -> str:
         if here.samefile(f"/proc/{pid}/root{place}"):
             return place
     return f"{here.readlink()} (neither its root nor its /work)"
+
+
+def limits_of(pid: int) -> dict[str, tuple[str, str]]:
+    """Soft and hard limits of a process as the kernel writes them, by its own names for them. Raises OSError."""
+    lines = Path(f"/proc/{pid}/limits").read_text().splitlines()[1:]
+    return {line[:_NAME].strip(): (line[_NAME:].split()[0], line[_NAME:].split()[1]) for line in lines}
 
 
 def _last_error(log: Path) -> str:

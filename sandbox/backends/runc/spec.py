@@ -15,6 +15,7 @@ from sandbox.posture import (
     FULL,
     READ_ONLY_PATHS,
     ROOT_UID,
+    UNLIMITED,
     Posture,
     masked_paths,
     pids_limit,
@@ -24,6 +25,26 @@ from sandbox.posture import (
 )
 
 CPU_PERIOD_US = 100_000
+# The kernel's infinity, as a runtime wants it.
+NO_LIMIT = 2**64 - 1
+# How the kernel names in /proc what the specification names otherwise.
+LIMIT_NAMES = {
+    "RLIMIT_AS": "Max address space",
+    "RLIMIT_CORE": "Max core file size",
+    "RLIMIT_CPU": "Max cpu time",
+    "RLIMIT_DATA": "Max data size",
+    "RLIMIT_FSIZE": "Max file size",
+    "RLIMIT_MEMLOCK": "Max locked memory",
+    "RLIMIT_MSGQUEUE": "Max msgqueue size",
+    "RLIMIT_NICE": "Max nice priority",
+    "RLIMIT_NOFILE": "Max open files",
+    "RLIMIT_NPROC": "Max processes",
+    "RLIMIT_RSS": "Max resident set",
+    "RLIMIT_RTPRIO": "Max realtime priority",
+    "RLIMIT_RTTIME": "Max realtime timeout",
+    "RLIMIT_SIGPENDING": "Max pending signals",
+    "RLIMIT_STACK": "Max stack size",
+}
 # Only for the mutation check: what an engine leaves a container that nobody hardened.
 _USUAL_CAPABILITIES = tuple(
     f"CAP_{name}"
@@ -48,8 +69,9 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where on this machine a chamber is made: its root, its group, what is mounted into it, and limits beside those
-    of the job. `groups` are folders of its group by their controllers, where the runtime is not left to mount them.
+    """Where on this machine a chamber is made: its root, its group, what is mounted into it, and the most that some
+    of its limits can be. `groups` are folders of its group by their controllers, where the runtime is not left to
+    mount them.
     """
 
     root: Path
@@ -83,10 +105,7 @@ def oci_spec(
             "env": [*(place.gpus.environment(environment) if place.gpus else environment), "HOSTNAME=chamber"],
             "cwd": "/",
             "capabilities": _capabilities(posture),
-            "rlimits": [
-                *(_rlimit(item) for item in ulimits(posture, limits)),
-                *({"type": name, "soft": most, "hard": most} for name, most in place.limits.items()),
-            ],
+            "rlimits": _rlimits(posture, limits, place.limits),
             "noNewPrivileges": posture.no_new_privileges,
             "oomScoreAdj": 0,
         },
@@ -167,8 +186,28 @@ def _capabilities(posture: Posture) -> dict[str, list[str]]:
     return {kind: list(_USUAL_CAPABILITIES) for kind in ("bounding", "effective", "permitted")}
 
 
-def _rlimit(item: Mapping[str, Any]) -> dict[str, object]:
-    return {"type": f"RLIMIT_{item['Name'].upper()}", "soft": item["Soft"], "hard": item["Hard"]}
+def _rlimits(posture: Posture, limits: Limits, most: Mapping[str, int]) -> list[dict[str, object]]:
+    wanted: list[Mapping[str, Any]] = [*ulimits(posture, limits)]
+    if posture.other_limits:
+        wanted += [{"Name": name, "Soft": UNLIMITED, "Hard": UNLIMITED} for name in ("as", "nproc")]
+    found = []
+    for item in wanted:
+        name = f"RLIMIT_{item['Name'].upper()}"
+        asked = (NO_LIMIT if it == UNLIMITED else it for it in (item["Soft"], item["Hard"]))
+        soft, hard = (min(it, most.get(name, NO_LIMIT)) for it in asked)
+        found.append({"type": name, "soft": soft, "hard": hard})
+    return found
+
+
+def rlimit_differences(spec: Mapping[str, Any], held: Mapping[str, tuple[str, str]]) -> list[str]:
+    """Where the kernel holds a process to other limits than its specification asks for: one line each."""
+    found = []
+    for item in spec["process"]["rlimits"]:
+        name = LIMIT_NAMES[item["type"]]
+        wanted = tuple("unlimited" if it == NO_LIMIT else str(it) for it in (item["soft"], item["hard"]))
+        if held.get(name) != wanted:
+            found.append(f"{name.lower()}: asked {' and '.join(wanted)}, the kernel holds it to {held.get(name)}")
+    return found
 
 
 def _namespaces(posture: Posture) -> list[str]:

@@ -17,7 +17,7 @@ from sandbox.attacks.hosts import LocalTarget
 from sandbox.backends.runc import cgroups, rootless
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.estate import Estate, group_of, sweep
-from sandbox.backends.runc.rootless import Rights, rights_here
+from sandbox.backends.runc.rootless import rights_here
 from sandbox.environment import DOCKER, child_environment
 from sandbox.posture import CHAMBER_UIDS
 from tests.sandbox.runc.ordinary import UID, User, ordinary_user
@@ -91,18 +91,38 @@ def test_a_program_that_is_missing_is_said(here: Path, monkeypatch: pytest.Monke
 def test_uids_are_those_of_the_namespace(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the machine's root far above those of users; of a namespace those that it has, less an image's own."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert rights_here() == Rights(rootless=False, uids=CHAMBER_UIDS)
+    found = rights_here()
+    assert (found.rootless, found.uids) == (False, CHAMBER_UIDS)
     (here / "uid_map").write_text(MAPPED)
     found = rights_here()
     assert (found.rootless, found.uids) == (True, range(10_000, 65_534))
-    assert set(found.limits) == {"RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE", "RLIMIT_SIGPENDING"}
-    unlimited = resource.RLIM_INFINITY
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (0, unlimited if which == resource.RLIMIT_MEMLOCK else 64))
-    assert rights_here().limits == {"RLIMIT_MSGQUEUE": 8, "RLIMIT_SIGPENDING": 2}
     for few in ("0 1000 1\n", "0 1000 1\n1 300000 10998\n"):
         (here / "uid_map").write_text(few)
         with pytest.raises(Refused, match="too few ids"):
             rights_here()
+
+
+@pytest.mark.parametrize(
+    ("rights", "mapped", "most"),
+    [
+        ("000001ffffffffff", False, {}),
+        ("000001fffeffffff", False, {"MSGQUEUE": 64, "NPROC": 64, "SIGPENDING": 64}),
+        ("000001ffffffffff", True, {"MSGQUEUE": 8, "NPROC": 64, "SIGPENDING": 2}),
+    ],
+    ids=["may raise", "may not raise", "rootless"],
+)
+def test_limits_that_cannot_be_raised(
+    here: Path, monkeypatch: pytest.MonkeyPatch, rights: str, mapped: bool, most: dict[str, int]
+) -> None:
+    """Ours bound those of chambers where we lack the right to raise them; what a user shares is divided."""
+    (here / "status").write_text(f"Name:\tpython\nCapEff:\t{rights}\n")
+    monkeypatch.setattr(rootless, "STATUS", here / "status")
+    if mapped:
+        (here / "uid_map").write_text(MAPPED)
+    finite = {resource.RLIMIT_MSGQUEUE, resource.RLIMIT_NPROC, resource.RLIMIT_SIGPENDING}
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(resource, "getrlimit", lambda it: (0, 64 if it in finite else resource.RLIM_INFINITY))
+    assert rights_here().limits == {f"RLIMIT_{name}": value for name, value in most.items()}
 
 
 def delegated(folder: Path, here: Path, monkeypatch: pytest.MonkeyPatch, ours: str = V2) -> Cgroups:

@@ -16,8 +16,8 @@ import pytest
 from sandbox.backends.runc import cgroups, runtime, trees
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.link import RuncLink
-from sandbox.backends.runc.runtime import Filters, find_runtime, is_too_old
-from sandbox.backends.runc.spec import Disk, Place, oci_spec
+from sandbox.backends.runc.runtime import Filters, find_runtime, is_too_old, limits_of
+from sandbox.backends.runc.spec import LIMIT_NAMES, NO_LIMIT, Disk, Place, oci_spec, rlimit_differences
 from sandbox.backends.runc.trees import remove_unmounted
 from sandbox.errors import Refused, Unavailable
 from sandbox.job import Input, Limits
@@ -50,6 +50,36 @@ def test_hardened() -> None:
     assert kinds == {"mount", "pid", "uts", "network", "ipc", "cgroup"}
     assert linux["seccomp"]["defaultAction"] == "SCMP_ACT_ERRNO"
     assert linux["resources"]["memory"]["limit"] == linux["resources"]["memory"]["swap"]
+
+
+def held(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """The limits of a specification as the kernel writes them."""
+    return {
+        LIMIT_NAMES[it["type"]]: tuple(
+            "unlimited" if most == NO_LIMIT else str(most) for most in (it["soft"], it["hard"])
+        )
+        for it in found["process"]["rlimits"]
+    }
+
+
+def test_no_limit_is_inherited() -> None:
+    """All that the kernel knows are in the specification, none above what may be granted."""
+    found = spec()
+    assert set(held(found)) == set(LIMIT_NAMES.values()) == set(limits_of(os.getpid())) - {"Max file locks"}
+    assert held(found)["Max stack size"] == ("8388608", "unlimited")
+    place = dataclasses.replace(PLACE, limits={"RLIMIT_STACK": 4096, "RLIMIT_SIGPENDING": 2**40})
+    bounded = held(spec(place=place))
+    assert bounded["Max stack size"] == ("4096", "4096")
+    assert bounded["Max pending signals"] == held(found)["Max pending signals"]
+
+
+def test_each_limit_is_compared_with_the_kernels() -> None:
+    found = spec()
+    assert rlimit_differences(found, held(found)) == []
+    for name in held(found):
+        (line,) = rlimit_differences(found, held(found) | {name: ("7", "7")})
+        assert line.startswith(name.lower())
+        assert len(rlimit_differences(found, {it: both for it, both in held(found).items() if it != name})) == 1
 
 
 def test_inputs_do_not_touch_the_image() -> None:
