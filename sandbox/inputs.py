@@ -14,6 +14,7 @@ from sandbox.job import Input
 
 CHUNK = 1024 * 1024
 _AT_ONCE = 1024 * CHUNK
+EMPTY = ".empty"
 
 
 def default_inputs_folder() -> Path:
@@ -49,11 +50,15 @@ class InputStore:
         """Where an input lies on this machine. Raises Refused when it was never added.
 
         For a realm that is a copy of its own, made when it is first asked for; where the file system can, it takes no
-        more room.
+        more room. An empty folder lies beside it, for whoever mounts it as a layer.
         """
         place = self._folder / item.digest
         if not place.is_dir():
             raise Refused(f"the input {item.name} ({item.digest[:12]}) is not in the store; add it first")
+        try:
+            (self._folder / EMPTY).mkdir(mode=0o755, exist_ok=True)
+        except OSError as error:
+            raise Refused(f"{self._folder} cannot hold inputs ({error.strerror}); check its rights") from error
         return self._copy_of(place, realm).resolve() if realm else place.resolve()
 
     def _copy_of(self, place: Path, realm: str) -> Path:

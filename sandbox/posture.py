@@ -5,14 +5,17 @@ Every field is a flag that the attack suite can switch off; one whose removal no
 
 import itertools
 import json
+import re
 import secrets
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from errno import EAFNOSUPPORT
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
+from sandbox.inputs import EMPTY
 from sandbox.job import Input, Limits
 
 # A uid for each chamber, because the kernel keeps quotas per user (inotify, pipes, signals, queues): with one for
@@ -112,6 +115,7 @@ class Posture:
     open_files: bool = True
     core: bool = True
     other_limits: bool = True
+    own_files: bool = True
     work_size: bool = True
     work_inodes: bool = True
     work_nosuid: bool = True
@@ -227,7 +231,7 @@ def _host_config(
         "Dns": ["127.0.0.1"],
         "DnsSearch": ["."],
         "Sysctls": {},
-        "Mounts": [_mount(source, item) for source, item in mounts],
+        "Mounts": [_mount(posture, source, item) for source, item in mounts],
         "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
     }
 
@@ -293,14 +297,23 @@ def masked_paths(posture: Posture, gpus: Sequence[str] = ()) -> list[str]:
     return [*MASKED_PATHS] if gpus else [*MASKED_PATHS, *MASKED_WITHOUT_GPU]
 
 
-def _mount(source: str, item: Input) -> dict[str, object]:
-    return {
-        "Type": "bind",
-        "Source": source,
-        "Target": f"/inputs/{item.name}",
-        "ReadOnly": True,
-        "BindOptions": {"Propagation": "rprivate"},
-    }
+def _mount(posture: Posture, source: str, item: Input) -> dict[str, object]:
+    """As an overlay each chamber has inodes of its own, and with them locks; it goes with the container.
+
+    Without an upper layer nobody can write to one. Engines do not let us say so twice.
+    """
+    target = f"/inputs/{item.name}"
+    if not posture.own_files:
+        bind = {"Type": "bind", "Source": source, "Target": target, "ReadOnly": True}
+        return {**bind, "BindOptions": {"Propagation": "rprivate"}}
+    layers = overlay_layers(source, str(Path(source).with_name(EMPTY)))
+    driver = {"Name": "local", "Options": {"type": "overlay", "device": "overlay", "o": f"ro,{layers}"}}
+    return {"Type": "volume", "Target": target, "VolumeOptions": {"NoCopy": True, "DriverConfig": driver}}
+
+
+def overlay_layers(folder: str, empty: str) -> str:
+    """What mounts a folder as an overlay that nobody can write to; one wants two layers."""
+    return "lowerdir=" + ":".join(re.sub(r"([\\:,])", r"\\\1", it) for it in (folder, empty))
 
 
 # What engines fill in by themselves, and what does no harm: /dev/shm is a mount of ours, so its size has no effect.

@@ -22,7 +22,6 @@ PACKAGES = {
     "git": "git",
     "mmdebstrap": "mmdebstrap",
     "npm": "npm",
-    "nsenter": "util-linux",
     "python3": "python3",
     "rsync": "rsync",
     "runc": "runc",

@@ -52,6 +52,7 @@ MUTATIONS = (
     Mutation("cpus", ("T23",)),
     Mutation("open_files", ("T19",)),
     Mutation("core", ("T21",)),
+    Mutation("own_files", ("T97",), _sentry("locks are the sentry's, one a chamber")),
     Mutation(
         "other_limits",
         ("T98",),

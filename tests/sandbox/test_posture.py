@@ -17,6 +17,7 @@ from sandbox.posture import (
     differences,
     image_objections,
     inside_differences,
+    overlay_layers,
     seccomp_profile,
 )
 
@@ -167,10 +168,19 @@ def test_gvisor_gets_room_for_its_own_threads() -> None:
 
 
 def test_inputs_are_read_only() -> None:
-    """A mounted input cannot be written, and its mounts do not travel."""
+    """Whether as an overlay, which has no layer that could be written, or as a mount that does not travel."""
     (mount,) = WANTED["HostConfig"]["Mounts"]
-    assert (mount["ReadOnly"], mount["Target"]) == (True, "/inputs/data")
+    assert (mount["Type"], mount["Target"]) == ("volume", "/inputs/data")
+    options = mount["VolumeOptions"]["DriverConfig"]["Options"]
+    assert (options["type"], options["o"]) == ("overlay", "ro,lowerdir=/somewhere:/.empty")
+    weak: Any = container_config(dataclasses.replace(FULL, own_files=False), LIMITS, "runc", "", "", MOUNTS)
+    (mount,) = weak["HostConfig"]["Mounts"]
+    assert (mount["Type"], mount["ReadOnly"], mount["Target"]) == ("bind", True, "/inputs/data")
     assert mount["BindOptions"]["Propagation"] == "rprivate"
+
+
+def test_names_that_an_overlay_reads_otherwise() -> None:
+    assert overlay_layers("/a:b,c\\d", "/e") == r"lowerdir=/a\:b\,c\\d:/e"
 
 
 @pytest.mark.parametrize(

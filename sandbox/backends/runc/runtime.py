@@ -15,10 +15,12 @@ import re
 import select
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox.backends.runc.covers import covered
 from sandbox.environment import child_environment
 from sandbox.errors import Refused, Unavailable
 
@@ -37,7 +39,6 @@ _LET_IN = 'echo $$ >"$0" && exec "$@"'
 # Where a machine has cgroups of both versions, those of the second.
 _SECOND = Path("/sys/fs/cgroup/unified")
 _SHELL = shutil.which("sh", path=SEARCH_PATH) or "sh"
-_NSENTER = shutil.which("nsenter", path=SEARCH_PATH) or "nsenter"
 # The width of a limit's name in /proc.
 _NAME = 26
 _FILTER = "run.oci.seccomp_bpf_data"
@@ -71,22 +72,25 @@ class Runtime:
     def _started_as(self) -> str:
         return self.program if self.copy is None else _path_of(self.copy)
 
-    @property
-    def _entrance(self) -> list[str]:
-        return [] if self.mounts is None else [_NSENTER, f"--mount={_path_of(self.mounts)}", "--"]
-
-    def start(self, name: str, folder: Path, lobby: Path, streams: "Streams", within_s: float) -> int:
+    def start(
+        self, name: str, folder: Path, lobby: Path, streams: "Streams", within_s: float, shared: Sequence[Path] = ()
+    ) -> int:
         """The number of a chamber's first process, which waits for its bundle. Raises Unavailable when none came.
 
-        `folder` is the chamber's own: its specification is there, and what the runtime writes down.
+        `folder` is the chamber's own: its specification is there, and what the runtime writes down. Of folders that
+        are shared with other chambers it gets files of its own.
         """
         log, pid_file = folder / "log", folder / "pid"
         command = [self._started_as, "--root", str(folder / "state"), "--log", str(log), "--log-format", "json"]
         if self.is_gvisor:
             command.append("--network=none")  # it has no network of its own, and wants to be told so
         command += ["run", "--detach", "--bundle", str(folder), "--pid-file", str(pid_file), name]
+        begin = functools.partial(_ended, [_SHELL, "-c", _LET_IN, str(lobby), *command], streams, within_s)
+        empty = folder / "empty"
         try:
-            code = _ended([*self._entrance, _SHELL, "-c", _LET_IN, str(lobby), *command], streams, within_s)
+            if shared:
+                empty.mkdir()
+            code = begin() if not shared and self.mounts is None else covered(begin, shared, empty, self.mounts)
         except OSError as error:
             raise Unavailable(f"start: {self.program} cannot be run ({error.strerror})") from error
         if code is None:

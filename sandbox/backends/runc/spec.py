@@ -199,6 +199,12 @@ def _rlimits(posture: Posture, limits: Limits, most: Mapping[str, int]) -> list[
     return found
 
 
+def shared_folders(spec: Mapping[str, Any]) -> list[Path]:
+    """What a chamber reads that others may read, too: its inputs, and its root unless it may write there."""
+    inputs = [it["source"] for it in spec["mounts"] if it["destination"].startswith("/inputs/")]
+    return [Path(it) for it in (*([spec["root"]["path"]] if spec["root"]["readonly"] else []), *inputs)]
+
+
 def rlimit_differences(spec: Mapping[str, Any], held: Mapping[str, tuple[str, str]]) -> list[str]:
     """Where the kernel holds a process to other limits than its specification asks for: one line each."""
     found = []

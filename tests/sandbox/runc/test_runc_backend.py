@@ -208,10 +208,13 @@ async def test_runtime_that_fails(tmp_path: Path, runtime: str) -> None:
     """What the runtime said is in the line, it is nobody's fault inside, and nothing of the chamber is left."""
     backend = await connected(tmp_path, runtime=runtime)
     try:
-        rootless = dataclasses.replace(await backend.images.image(TRUE.image), folder=tmp_path / "nowhere")
-        spec_for = backend._specs(TRUE, rootless, [])
-        with pytest.raises(Unavailable, match=rf"{runtime} failed: .*nowhere"):
-            await backend._make(spec_for, TRUE.limits)
+        image = await backend.images.image(TRUE.image)
+        for root, said in (("empty", rf"{runtime} failed: .*exit 1"), ("nowhere", "nowhere cannot be mounted")):
+            if root == "empty":
+                (tmp_path / root).mkdir()
+            spec_for = backend._specs(TRUE, dataclasses.replace(image, folder=tmp_path / root), [])
+            with pytest.raises(Unavailable, match=said):
+                await backend._make(spec_for, TRUE.limits)
         assert not list((tmp_path / "chambers" / backend.owner).iterdir())
     finally:
         await backend.close()
