@@ -105,9 +105,48 @@ libc.inotify_add_watch(watching, os.environ["PLACE"].encode(), 0x20)
 def opened():
     try:
         return len(os.read(watching, 65536))
-    except BlockingIOError:
+    except OSError:
         return 0
 receive(opened)
+"""
+# A folder's mark tells by a signal of reads in it.
+NOTICE = """
+import signal
+told_of = [0]
+def heard(*_):
+    told_of[0] += 1
+signal.signal(signal.SIGIO, heard)
+folder = os.open(os.path.dirname(os.environ["PLACE"]), os.O_RDONLY)
+denied(lambda: fcntl.fcntl(folder, 1026, 0x80000001))
+receive(grew(lambda: told_of[0]))
+"""
+READ_ONE = """
+def read(end):
+    file = os.open(os.environ["PLACE"], os.O_RDONLY)
+    os.read(file, 64)
+    os.close(file)
+send(read)
+"""
+# Each watcher's mark makes every read of the file dearer, for whoever reads it.
+MARK = """
+watchers = [libc.inotify_init1(os.O_NONBLOCK) for _ in range(120)]
+marks = []
+def mark(end):
+    marks[:] = [(it, libc.inotify_add_watch(it, os.environ["PLACE"].encode(), 0xFFF)) for it in watchers]
+def unmark():
+    for watcher, number in marks:
+        libc.inotify_rm_watch(watcher, number)
+send(mark, unmark)
+"""
+COST = """
+def once():
+    started = time.process_time_ns()
+    for _ in range(50):
+        file = os.open(os.environ["PLACE"], os.O_RDONLY)
+        os.read(file, 64)
+        os.close(file)
+    return time.process_time_ns() - started
+receive(lambda: min(once() for _ in range(5)))
 """
 TOUCH = 'send(lambda end: os.close(os.open(os.environ["PLACE"], os.O_RDONLY)))'
 LEASE = """
@@ -200,6 +239,9 @@ WAYS = (
     Way("flock on /proc/self/ns/user", HOLD, TRY, 0.02, "/proc/self/ns/user"),
     Way("inotify on a file of the image", TOUCH, WATCH, 0.02, IMAGE_FILE),
     Way("inotify on an input", TOUCH, WATCH, 0.02, INPUT),
+    Way("F_NOTIFY on the folder of an input", READ_ONE, NOTICE, 0.02, INPUT),
+    Way("marks that make reads of a file of the image dearer", MARK, COST, 0.2, IMAGE_FILE, bits=64),
+    Way("marks that make reads of an input dearer", MARK, COST, 0.2, INPUT, bits=64),
     Way("leases on an input", TOUCH, LEASE, 0.02, INPUT),
     Way("/proc/vmstat, pages taken", TAKE, _counter("/proc/vmstat", "pgfault ", grows=True), 0.5, bits=32),
     Way("/proc/sys/fs/file-nr", MANY, _counter("/proc/sys/fs/file-nr", "", grows=False, field=0), 0.5, bits=32),

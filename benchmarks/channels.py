@@ -1,5 +1,7 @@
 """Bits a second between two chambers, by each way that was tried: before the mends, with them, and across realms.
 
+On an engine and without one, with each runtime.
+
 What is left behind is written by one chamber and read by the next. Live ways need both at once: they share the clock,
 a bit has a slot of its own, and the reader measures in its middle. Programs are ours, so their own times are believed.
 """
@@ -11,42 +13,61 @@ import math
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.channel_ways import EVICT, IMAGE_FILE, INPUT, SLOTS, WAYS, Way
 from benchmarks.figure import Figure
 from sandbox.attacks.attack import QUICK, Arena, told
 from sandbox.attacks.channels import message, read_right
 from sandbox.attacks.hosts import open_arena
-from sandbox.config import DockerConfig
+from sandbox.config import DockerConfig, RuncConfig
 from sandbox.inputs import InputStore
 from sandbox.job import Input
 from sandbox.posture import FULL
 
-OPEN = replace(FULL, seccomp=False, masked_paths=False)
+OPEN = replace(FULL, seccomp=False, masked_paths=False, own_files=False)
 REALM = "bench"
 LIMITS = QUICK.model_copy(update={"wall": 90.0, "memory": 1024**3, "open_files": 1024})
 # Until both chambers of a live way have started; doubled where one was late.
-LEAD_S, TRIES = 8.0, 4
+LEAD_S, TRIES = 3.0, 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A column: two chambers of one realm, or of two; `open` is without the mends."""
+
+    name: str
+    engine: bool
+    runtime: Literal["runc", "crun", "runsc"]
+    realm: str = ""
+    open: bool = False
+
+
+CASES = (
+    Case("docker/runc before", True, "runc", open=True),
+    Case("docker/runc", True, "runc"),
+    Case("docker/runc, two realms", True, "runc", REALM),
+    Case("docker/runsc", True, "runsc"),
+    Case("runc before", False, "runc", open=True),
+    Case("runc", False, "runc"),
+    Case("runc, two realms", False, "runc", REALM),
+    Case("crun", False, "crun"),
+    Case("runsc", False, "runsc"),
+)
 
 
 async def measure() -> list[Figure]:
     figures: list[Figure] = []
-    with tempfile.TemporaryDirectory() as folder:
-        store, item = Path(folder, "store"), _input(Path(folder))
-        async with _arena("runc", store, OPEN) as bare, _arena("runc", store) as runc, _arena("runsc", store) as runsc:
-            for way in WAYS:
-                settings = {"inputs": (item,)} if way.place == INPUT else {}
-                for case, arena, realm in (
-                    ("before", bare, ""),
-                    ("one realm", runc, ""),
-                    ("two realms", runc, REALM),
-                    ("runsc", runsc, ""),
-                ):
-                    rate = await _rate(way, bare, arena, realm, settings)
-                    figures.append(Figure(f"{way.name}: {case}", rate, "bit/s", _goal(way, case)))
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            item = _input(Path(folder))
+            async with _arena(case, Path(folder), OPEN) as bare, _arena(case, Path(folder)) as closed:
+                for way in WAYS:
+                    settings = {"inputs": (item,)} if way.place == INPUT else {}
+                    rate = await _rate(way, bare, bare if case.open else closed, case.realm, settings)
+                    figures.append(Figure(f"{way.name}: {case.name}", rate, "bit/s", _goal(way, case)))
     return figures
 
 
@@ -55,16 +76,23 @@ def _input(folder: Path) -> Input:
     return InputStore(folder / "store").add("data", folder / "file")
 
 
-def _goal(way: Way, case: str) -> str:
+def _goal(way: Way, case: Case) -> str:
     """What is said to be closed. All else is measured and told."""
     gone = way.name.startswith(("advice", "/proc/vmstat", "/proc/sys"))
-    of_files = way.slot is None or way.place in (INPUT, IMAGE_FILE)
-    return "<= 0" if (gone and case != "before") or (of_files and case == "two realms") else ""
+    of_inodes = way.slot is not None and way.place in (INPUT, IMAGE_FILE)
+    across = way.slot is None and case.realm
+    return "<= 0" if not case.open and (gone or of_inodes or across) else ""
 
 
 @contextlib.asynccontextmanager
-async def _arena(runtime: str, store: Path, posture: Any = FULL) -> AsyncIterator[Arena]:
-    arena = await open_arena(DockerConfig(runtime=runtime, inputs_folder=store), posture)
+async def _arena(case: Case, folder: Path, posture: Any = FULL) -> AsyncIterator[Arena]:
+    store = folder / "store"
+    config: DockerConfig | RuncConfig = (
+        DockerConfig(runtime=case.runtime, inputs_folder=store)
+        if case.engine
+        else RuncConfig(runtime=case.runtime, inputs_folder=store)
+    )
+    arena = await open_arena(config, posture)
     try:
         yield arena
     finally:
