@@ -119,6 +119,18 @@ async def test_unknown_input_is_refused(backend: DockerBackend) -> None:
     assert await containers_of(backend) == []
 
 
+async def test_input_that_the_engine_cannot_mount(
+    backend: DockerBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine on another machine has no such folder: one line, no second try, and no volume is left."""
+    (tmp_path / "data").write_text("here")
+    item = InputStore(tmp_path / "inputs").add("data", tmp_path / "data")
+    monkeypatch.setattr(InputStore, "locate", lambda _, item, realm="": tmp_path / "nowhere" / item.digest)
+    with pytest.raises(Refused, match="mounts no overlay of an input"):
+        await backend.open(Job(command=("true",), inputs=(item,)))
+    assert await containers_of(backend) == []
+
+
 async def test_missing_runtime_is_an_error() -> None:
     """A runtime that is not there is never silently replaced."""
     with pytest.raises(Refused, match="no runtime 'runnix'"):

@@ -71,13 +71,17 @@ def _translated(error: Exception, doing: str) -> SandboxError:
     if isinstance(error, docker.errors.NotFound):
         return Lost(f"{doing}: the engine no longer knows it")
     if isinstance(error, docker.errors.APIError):
-        text = " ".join(str(error.explanation or error).split())[:400]
+        said = " ".join(str(error.explanation or error).split())
+        text = said[:400]
         if any(words in text for words in _NO_GPU_RUNTIME):
             return NoSuchGpu(
                 f"{doing}: the engine has no GPU runtime; install the NVIDIA container toolkit, or ask for no GPU"
             )
         if "nvidia-container-cli" in text or "nvidia.com/gpu" in text:
             return Refused(f"{doing}: the engine's GPU runtime has no such GPU; does nvidia-smi work there? ({text})")
+        if "failed to mount local volume" in text:
+            why = said.rpartition(": ")[2]
+            return Refused(f"{doing}: the engine mounts no overlay of an input ({why}); is its folder on that machine?")
         if "nknown runtime" in text or "unknown or invalid runtime" in text:
             return Refused(f"{doing}: the engine lacks the runtime that was asked for; register it in its daemon.json")
         if error.is_client_error() or error.status_code == 501:

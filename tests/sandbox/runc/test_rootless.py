@@ -240,8 +240,8 @@ def test_images_are_built(user: User) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("runtime", ["runc", "crun"])
 def test_walls(user: User, runtime: str) -> None:
-    """Uids, quotas that the kernel keeps for a user, other namespaces, and limits of memory and processes."""
-    rows = ["T04", "T06", "T12", "T18", "T19", "T23"]
+    """Uids, quotas of a user, other namespaces, limits of memory and processes, and files of a chamber's own."""
+    rows = ["T04", "T06", "T12", "T18", "T19", "T23", "T97", "T98"]
     done = user.run("blastdoor", "attack", "--backend", runtime, *(word for row in rows for word in ("--only", row)))
     assert done.returncode == 0, done.stdout + done.stderr
 
