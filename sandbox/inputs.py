@@ -10,11 +10,10 @@ from pathlib import Path
 
 from sandbox.bundle import walk_plain
 from sandbox.errors import Refused
-from sandbox.job import Input
+from sandbox.job import EMPTY, Input
 
 CHUNK = 1024 * 1024
 _AT_ONCE = 1024 * CHUNK
-EMPTY = ".empty"
 
 
 def default_inputs_folder() -> Path:

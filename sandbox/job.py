@@ -132,6 +132,9 @@ Command = Annotated[tuple[PlainText, ...], Field(max_length=1024)]
 
 _OUR_VARIABLES = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
+# A folder beside every input, for whoever mounts one as a layer of two.
+EMPTY = ".empty"
+
 
 class Input(BaseModel, extra="forbid", frozen=True):
     """A large read-only input, named by the digest of its content; it appears as /inputs/NAME."""

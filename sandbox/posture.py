@@ -15,8 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from sandbox.inputs import EMPTY
-from sandbox.job import Input, Limits
+from sandbox.job import EMPTY, Input, Limits
 
 # A uid for each chamber, because the kernel keeps quotas per user (inotify, pipes, signals, queues): with one for
 # all, a candidate could starve its neighbours. Above what distributions hand out for users' own containers, and

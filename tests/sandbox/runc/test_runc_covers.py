@@ -18,7 +18,7 @@ LOCK = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.
 
 @pytest.fixture(params=["plain", "with: a, comma\\"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    found = tmp_path / request.param
+    found = tmp_path / str(request.param)
     found.mkdir()
     (found / "file").write_text("content")
     return found

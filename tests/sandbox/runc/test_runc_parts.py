@@ -56,12 +56,11 @@ def test_hardened() -> None:
 
 def held(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """The limits of a specification as the kernel writes them."""
-    return {
-        LIMIT_NAMES[it["type"]]: tuple(
-            "unlimited" if most == NO_LIMIT else str(most) for most in (it["soft"], it["hard"])
-        )
-        for it in found["process"]["rlimits"]
-    }
+
+    def said(most: int) -> str:
+        return "unlimited" if most == NO_LIMIT else str(most)
+
+    return {LIMIT_NAMES[it["type"]]: (said(it["soft"]), said(it["hard"])) for it in found["process"]["rlimits"]}
 
 
 def test_no_limit_is_inherited() -> None:
