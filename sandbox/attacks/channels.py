@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sandbox.attacks.attack import IMAGE, Arena, Finding, attack, judged, told
+from sandbox.attacks.neighbours import beside
 
 BITS = 128
 # Half are right by chance, give or take 5.7: one message in a hundred million is read this well without a channel.
@@ -162,3 +163,61 @@ async def files_of_another_realm(arena: Arena) -> Finding:
     blocked = not layers[0] & layers[1] and (arena.is_gvisor or not shared)
     evidence = f"{len(first)} files; shared with the same realm: {len(known)}, with another: {shared}"
     return Finding(ran, ran and blocked, str(outcomes[-1].ending), evidence)
+
+
+WATCH = (
+    FILES
+    + """
+import fcntl, signal, struct
+places = files(int(os.environ["BITS"]))
+seen, folders = [0] * len(places), 0
+def heard(*_):
+    global folders
+    folders += 1
+def told_of(*_):
+    try:
+        events = os.read(watcher, 1 << 20) if watcher >= 0 else b""
+    except BlockingIOError:
+        events = b""
+    while events:
+        number, _, _, length = struct.unpack_from("iIII", events)
+        seen[marks.index(number)] += 1
+        events = events[16 + length:]
+    tell(seen=seen, folders=folders, refused=refused)
+    os._exit(0)
+signal.signal(signal.SIGIO, heard)
+signal.signal(signal.SIGTERM, told_of)
+watcher, refused = syscall(294, 26, 0x800)
+marks = [] if refused else [syscall(254, 27, watcher, path.encode(), 0x20)[0] for path in places]
+kept = [os.open(folder, os.O_RDONLY) for folder in {os.path.dirname(path) for path in places}]
+for folder in kept:
+    denied(lambda: fcntl.fcntl(folder, 1026, 0x80000001))
+print("settled", flush=True)
+while True:
+    time.sleep(60)
+"""
+)
+OPEN = (
+    FILES
+    + """
+bits = json.loads(os.environ["MESSAGE"])
+for path, bit in zip(files(len(bits)), bits):
+    if bit:
+        with open(path, "rb") as file:
+            file.read(64)
+tell(read=sum(bits))
+"""
+)
+
+
+@attack("T98", "see which files of the image a neighbour opens", runsc="watches are the sentry's own there")
+async def files_a_neighbour_opens(arena: Arena) -> Finding:
+    """Neither a watch on a file nor one on a folder tells what another chamber reads of the same image."""
+    sent = message()
+    env = {"MESSAGE": json.dumps(sent), "BITS": str(BITS)}
+    watched, opened = (told(it) for it in await beside(arena, WATCH, OPEN, env))
+    ran = len(watched.get("seen", [])) == BITS and opened.get("read") == BITS // 2
+    right = read_right(sent, watched.get("seen", []))
+    evidence = f"{right} of {BITS} were told right, {watched.get('folders')} reads were heard of; "
+    evidence += f"watches were refused with {watched.get('refused') or 'nothing'}"
+    return Finding(ran, ran and right < READ and not watched["folders"], "completed", evidence)

@@ -1,5 +1,6 @@
 """The suite on runtimes that we drive ourselves: all rows and all flags in `make thorough`, the walls always."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from sandbox.attacks import gpu
 from sandbox.attacks.hosts import LocalTarget
 from sandbox.attacks.mutations import MUTATIONS, run_mutations
 from sandbox.attacks.suite import run_suite
+from sandbox.posture import FULL
 
 pytestmark = [pytest.mark.docker, pytest.mark.attack]
 
@@ -47,6 +49,17 @@ async def test_every_row(runtime: str, tmp_path: Path) -> None:
 async def test_every_flag_is_noticed(runtime: str, flag: str, tmp_path: Path) -> None:
     (verdict,) = await run_mutations(target(runtime, tmp_path), {flag})
     assert verdict.good, [(it.attack.title, it.finding) for it in verdict.results]
+
+
+@pytest.mark.parametrize(
+    ("off", "hidden"), [(("seccomp",), True), (("own_files",), True), (("seccomp", "own_files"), False)], ids=str
+)
+async def test_either_of_two_layers_hides_what_is_read(off: tuple[str, ...], hidden: bool, tmp_path: Path) -> None:
+    """Without watches, or with files of one's own, a neighbour's reads are not seen; without both they are."""
+    posture = replace(FULL, **dict.fromkeys(off, False))
+    results = await run_suite(target("runc", tmp_path), {"T98"}, posture=posture)
+    (seen,) = [it.finding for it in results if it.attack.title == "see which files of the image a neighbour opens"]
+    assert (seen.ran, seen.blocked) == (True, hidden), seen.evidence
 
 
 async def test_a_flag_that_cannot_be_off_is_said(tmp_path: Path) -> None:

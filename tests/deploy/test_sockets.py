@@ -53,9 +53,9 @@ def test_chambers_mount_inputs_and_nothing_else(runtime: str, gpus: tuple[str, .
     assert not SOCKET.search(json.dumps(wanted))
     host = wanted["HostConfig"]
     assert (host["Binds"], host["VolumesFrom"], host["Privileged"]) == ([], [], False)
-    assert [(mount["Source"], mount["Target"], mount["ReadOnly"]) for mount in host["Mounts"]] == [
-        ("/store/0", "/inputs/data", True)
-    ]
+    assert [mount["Target"] for mount in host["Mounts"]] == ["/inputs/data"]
+    driver = host["Mounts"][0]["VolumeOptions"]["DriverConfig"]
+    assert driver["Options"] == {"type": "overlay", "device": "overlay", "o": "ro,lowerdir=/store/0:/store/.empty"}
 
 
 @pytest.mark.parametrize("network", ["none", "host"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.machine.private_engine import PrivateEngine
-from sandbox import DockerConfig, Job
+from sandbox import Bundle, DockerConfig, InputStore, Job
 from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.docker import DockerSubject
 from tests.newer_engine import unpack_engine
@@ -35,7 +35,7 @@ def newer(tmp_path: Path) -> Iterator[str]:
     engine.clean()
 
 
-async def test_contract(newer: str) -> None:
+async def test_contract(newer: str, tmp_path: Path) -> None:
     for row in CONTRACT:
         subject = DockerSubject(DockerConfig(host=newer))
         if row not in subject.lacks:
@@ -46,3 +46,24 @@ async def test_contract(newer: str) -> None:
                 raise
             finally:
                 await subject.close()
+    await _input_is_mounted(newer, tmp_path)
+
+
+async def _input_is_mounted(newer: str, folder: Path) -> None:
+    (folder / "data").write_text("whole")
+    config = DockerConfig(host=newer, inputs_folder=folder / "inputs")
+    item = InputStore(config.inputs_folder).add("data", folder / "data")
+    backend = await config.connect()
+    try:
+        job = Job(command=("sh", "-c", "! touch /inputs/data/new && cp /inputs/data/data /work/out"), inputs=(item,))
+        async with await backend.open(job) as chamber:
+            outcome = await chamber.run(Bundle({}))
+    finally:
+        await backend.close()
+    assert outcome.outputs == {"data": b"whole"}
+    assert not _volumes(newer)
+
+
+def _volumes(host: str) -> list[bytes]:
+    asked = ["docker", "--host", host, "volume", "ls", "--quiet"]
+    return subprocess.run(asked, capture_output=True, check=True).stdout.split()
