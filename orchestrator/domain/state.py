@@ -274,6 +274,11 @@ class State:
         record: BaseModel | None = self._records[key[0]].get(key[1])
         return record.model_dump_json(exclude_defaults=True) if record else None
 
+    @staticmethod
+    def row_of_today(key: Key, body: str) -> str:
+        """A row that an earlier version wrote, as it is written now. Raises ValueError."""
+        return _TYPES[key[0]].model_validate_json(body).model_dump_json(exclude_defaults=True)
+
     def lines_of_now(self) -> Iterator[BaseModel | Line]:
         """All records as they are now, of some no more than a line; another thread may go through them."""
         return chain.from_iterable(

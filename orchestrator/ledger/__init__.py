@@ -5,7 +5,7 @@ This is the package's face; everything else is private to it.
 
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.artifacts import Artifacts, Collected, Stored, Usage
-from orchestrator.ledger.chain import GENESIS, START, Entry, Head, Record, Verified, canonical, check, seal
+from orchestrator.ledger.chain import GENESIS, START, Entry, Head, Record, Verified, canonical, check, seal, verify
 from orchestrator.ledger.errors import (
     Away,
     Busy,
@@ -13,6 +13,7 @@ from orchestrator.ledger.errors import (
     Corrupt,
     Exists,
     Fenced,
+    Forged,
     Full,
     Held,
     LedgerError,
@@ -40,6 +41,7 @@ __all__ = [
     "Entry",
     "Exists",
     "Fenced",
+    "Forged",
     "Full",
     "Head",
     "Held",
@@ -65,6 +67,7 @@ __all__ = [
     "seal",
     "to_csv",
     "to_jsonl",
+    "verify",
     "verify_jsonl",
     "write_head",
 ]

@@ -28,7 +28,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Record:
-    """An entry in its place. `epoch` says which orchestrator wrote it."""
+    """An entry in its place. `epoch` says which orchestrator wrote it, and `rows` what all rows are once it is written
+    (see rows.py): empty where more was written with it, None in ledgers that began before there was such a seal.
+    """
 
     seq: int
     at: str
@@ -37,6 +39,7 @@ class Record:
     epoch: int
     previous: str
     hash: str
+    rows: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,26 +70,26 @@ def canonical(value: object) -> str:
     return _CANONICAL.encode(value)
 
 
-def seal(previous: str, seq: int, at: str, kind: str, body: str, epoch: int) -> str:
+def seal(previous: str, seq: int, at: str, kind: str, body: str, epoch: int, rows: str | None = None) -> str:
     """SHA-256 over all fields, each with its length before it, so that no two records have one encoding.
 
     Raises UnicodeEncodeError for text that is not Unicode (lone surrogates).
     """
     digest = hashlib.sha256(_FORMAT)
-    for field in (previous, str(seq), at, kind, body, str(epoch)):
+    for field in (previous, str(seq), at, kind, body, str(epoch), *(() if rows is None else (rows,))):
         raw = field.encode()
         digest.update(b"%d:%s" % (len(raw), raw))
     return digest.hexdigest()
 
 
-def link(head: Head, entries: Sequence[Entry], at: str, epoch: int) -> list[Record]:
-    """The records that come after a head."""
+def link(head: Head, entries: Sequence[Entry], at: str, epoch: int, rows: str = "") -> list[Record]:
+    """The records that come after a head; the last of them seals the rows."""
     records = []
-    for entry in entries:
+    for left, entry in enumerate(entries, 1 - len(entries)):
         seq = head.seq + 1
-        when = at if entry.at is None else entry.at
-        sealed = seal(head.hash, seq, when, entry.kind, entry.body, epoch)
-        records.append(Record(seq, when, entry.kind, entry.body, epoch, head.hash, sealed))
+        when, of_rows = at if entry.at is None else entry.at, "" if left else rows
+        sealed = seal(head.hash, seq, when, entry.kind, entry.body, epoch, of_rows)
+        records.append(Record(seq, when, entry.kind, entry.body, epoch, head.hash, sealed, of_rows))
         head = Head(seq, sealed)
     return records
 
@@ -111,7 +114,7 @@ def check(record: Record, end: Head, epoch: int) -> None:
     ChainBroken.
     """
     seq = end.seq + 1
-    texts = (record.at, record.kind, record.body, record.previous, record.hash)
+    texts = (record.at, record.kind, record.body, record.previous, record.hash, record.rows or "")
     if not (all(type(text) is str for text in texts) and type(record.seq) is int and type(record.epoch) is int):
         raise ChainBroken(seq, "a field is of another type")
     if record.seq != seq:
@@ -121,7 +124,9 @@ def check(record: Record, end: Head, epoch: int) -> None:
     if record.epoch < epoch:
         raise ChainBroken(seq, "it was written by an orchestrator that had been replaced")
     try:
-        sealed = seal(record.previous, record.seq, record.at, record.kind, record.body, record.epoch)
+        sealed = seal(
+            record.previous, record.seq, record.at, record.kind, record.body, record.epoch, record.rows
+        )
     except UnicodeEncodeError:
         raise ChainBroken(seq, "a field holds bytes that are no text") from None
     if record.hash != sealed:

@@ -9,14 +9,17 @@ from orchestrator.ledger.lock import Holder
 
 T = TypeVar("T")
 Columns = Sequence[Mapping[str, object]]
+Key = tuple[str, str]
+Row = tuple[str, str, str]  # kind, id, body
 
 
 class Standing(NamedTuple):
-    """Who may write, and what the next record follows."""
+    """Who may write, what the next record follows, and the rows that were asked for, as they are."""
 
     epoch: int
     holder: str
     head: Head
+    rows: list[Row]
 
 
 class Connection(Protocol):
@@ -32,8 +35,8 @@ class Connection(Protocol):
     def execute(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         """The rows that it gives. A value stands in the statement as `:name`."""
 
-    def execute_all(self, *statements: str) -> list[list[tuple[Any, ...]]]:
-        """The rows of each, one after the other, without values, and without a wait between them."""
+    def execute_all(self, *statements: str, **values: object) -> list[list[tuple[Any, ...]]]:
+        """The rows of each, one after the other, and without a wait between them."""
 
     def write(self, events: Columns, kept: Columns, gone: Columns) -> None:
         """Add events, set rows and take others away, in the transaction of the caller."""
@@ -71,7 +74,10 @@ class Database(Protocol):
 
     def is_ours(self, connection: Connection) -> bool: ...
 
-    def standing(self, connection: Connection) -> Standing:
+    def widen(self, connection: Connection) -> None:
+        """For a ledger that was made before its records sealed rows. Raises NotALedger where there are none."""
+
+    def standing(self, connection: Connection, rows: Sequence[Key] = ()) -> Standing:
         """Asked with every append. Until the transaction ends, nobody else can write."""
 
     def last_change(self, connection: Connection) -> int | None:

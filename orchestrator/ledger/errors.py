@@ -7,7 +7,8 @@ LedgerError
 ├─ NewerVersion   it was written by a later version of us
 ├─ Replaced       it is another one than was looked at
 ├─ Corrupt        it is not what was written
-│  └─ ChainBroken   a record, and what is wrong with it
+│  ├─ ChainBroken   a record, and what is wrong with it
+│  └─ Forged        rows are not what the events add up to
 ├─ Fenced         another orchestrator took the campaign over
 ├─ Held           another orchestrator works on the campaign
 ├─ Busy           another process keeps the database locked
@@ -64,6 +65,10 @@ class ChainBroken(Corrupt):
         super().__init__(f"the ledger was changed or damaged at record {seq}: {why}; keep it, and go back to a copy")
         self.seq = seq
         self.why = why
+
+
+class Forged(Corrupt):
+    """Rows are not what the events add up to: somebody changed them beside the chain."""
 
 
 class Fenced(LedgerError):

@@ -8,7 +8,7 @@ import hashlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -26,8 +26,8 @@ from tenacity.stop import stop_base
 
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Head
-from orchestrator.ledger.database import Connection, Standing
-from orchestrator.ledger.errors import Away, Held, LedgerError, ReadOnly
+from orchestrator.ledger.database import Connection, Key, Standing
+from orchestrator.ledger.errors import Away, Held, LedgerError, NotALedger, ReadOnly
 from orchestrator.ledger.lock import UNKNOWN, Holder, introduced, introduction
 from orchestrator.ledger.postgres_connection import Driver, PostgresConnection
 from orchestrator.ledger.postgres_errors import translated
@@ -69,6 +69,10 @@ _SERVER = {
 
 # A statement of its own: one that waited for the lock reads the rest as it was before the wait.
 _TAKE_FENCE = f"{FENCE} FOR UPDATE"
+_ROWS = (
+    "SELECT kind, id, body FROM projection JOIN unnest(CAST(:kinds AS text[]), CAST(:ids AS text[])) AS named (k, i)"
+    ' ON kind = k COLLATE "C" AND id = i COLLATE "C"'
+)
 _HOLDER = "holder"
 _COUNT = (
     "SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
@@ -140,9 +144,14 @@ class Postgres:
             raise ReadOnly(f"{self.name} is closed to this user (permission denied); ask its owner for the right")
         return about == [(MARK, True)]
 
-    def standing(self, connection: Connection) -> Standing:
-        ((epoch, holder),), last = connection.execute_all(_TAKE_FENCE, LAST)
-        return Standing(epoch, holder, Head(*last[0]) if last else START)
+    def widen(self, connection: Connection) -> None:
+        del connection
+        raise NotALedger(f"{self.name} was begun by an earlier version; finish it with that one")
+
+    def standing(self, connection: Connection, rows: Sequence[Key] = ()) -> Standing:
+        kinds, ids = [kind for kind, _ in rows], [id_ for _, id_ in rows]
+        ((epoch, holder),), last, found = connection.execute_all(_TAKE_FENCE, LAST, _ROWS, kinds=kinds, ids=ids)
+        return Standing(epoch, holder, Head(*last[0]) if last else START, [(*row,) for row in found])
 
     def last_change(self, connection: Connection) -> int | None:
         del connection

@@ -21,11 +21,12 @@ _WRITE = (
     " kept AS (INSERT INTO projection (kind, id, body)"
     " SELECT * FROM unnest(CAST(:kept_kind AS text[]), CAST(:kept_id AS text[]), CAST(:kept_body AS text[]))"
     " ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body)"
-    " INSERT INTO events (seq, at, kind, body, epoch, previous, hash)"
+    " INSERT INTO events (seq, at, kind, body, epoch, previous, hash, rows)"
     " SELECT * FROM unnest(CAST(:seq AS bigint[]), CAST(:at AS text[]), CAST(:kind AS text[]), CAST(:body AS text[]),"
-    " CAST(:epoch AS bigint[]), CAST(:previous AS text[]), CAST(:hash AS text[])) AS event (seq) ORDER BY seq"
+    " CAST(:epoch AS bigint[]), CAST(:previous AS text[]), CAST(:hash AS text[]), CAST(:rows AS text[]))"
+    " AS event (seq) ORDER BY seq"
 )
-_EVENT = ("seq", "at", "kind", "body", "epoch", "previous", "hash")
+_EVENT = ("seq", "at", "kind", "body", "epoch", "previous", "hash", "rows")
 _ROW = ("kind", "id", "body")
 
 
@@ -98,8 +99,9 @@ class PostgresConnection:
         done = self._driver.execute(_native(statement) if values else statement.encode(), values or None)
         return done.fetchall() if done.description else []
 
-    def execute_all(self, *statements: str) -> list[list[tuple[Any, ...]]]:
-        done = self._driver.execute("; ".join(statements).encode())
+    def execute_all(self, *statements: str, **values: object) -> list[list[tuple[Any, ...]]]:
+        # Several statements take no values, so these are written out by the client.
+        done = psycopg.ClientCursor(self._driver).execute(_native("; ".join(statements)), values or None)
         found = [done.fetchall()]
         while done.nextset():
             found.append(done.fetchall())

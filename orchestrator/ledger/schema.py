@@ -5,10 +5,11 @@ Events are appended and never touched; all else can be made again from them, but
 
 from collections.abc import Collection
 
-VERSION = 1
+VERSION = 2
 
 # No other column of events is unique: a conflict in it would let REPLACE remove the older row.
-# Projection is what the events add up to, kept in the same transaction, so that nobody has to read them all again.
+# Projection is what the events add up to, kept in the same transaction, so that nobody has to read them all again; the
+# last event of each transaction seals it.
 # By requests, another terminal asks the orchestrator at work for something.
 # The fence has one row. The orchestrator that raised the epoch last is the only one whose events are taken.
 _TABLES = {
@@ -21,6 +22,7 @@ _TABLES = {
         "epoch {long} NOT NULL",
         "previous TEXT NOT NULL",
         "hash TEXT NOT NULL",
+        "rows TEXT",
         "PRIMARY KEY (seq)",
     ),
     "projection": ("kind {key} NOT NULL", "id {key} NOT NULL", "body TEXT NOT NULL", "PRIMARY KEY (kind, id)"),
@@ -42,8 +44,8 @@ TABLES = tuple(_TABLES)
 
 LAST = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
 APPEND = (
-    "INSERT INTO events (seq, at, kind, body, epoch, previous, hash)"
-    " VALUES (:seq, :at, :kind, :body, :epoch, :previous, :hash)"
+    "INSERT INTO events (seq, at, kind, body, epoch, previous, hash, rows)"
+    " VALUES (:seq, :at, :kind, :body, :epoch, :previous, :hash, :rows)"
 )
 ROWS = "SELECT kind, id, body FROM projection"
 ROW = "SELECT body FROM projection WHERE kind = :kind AND id = :id"
@@ -91,5 +93,5 @@ def page(kinds: Collection[str] | None) -> tuple[str, dict[str, str]]:
     """The statement for the next `:size` records after `:after`, and the values that name the kinds."""
     names, listed = _listed(kinds or ())
     wanted = f" AND kind IN ({listed})" if names else ""
-    columns = "seq, at, kind, body, epoch, previous, hash"
+    columns = "seq, at, kind, body, epoch, previous, hash, rows"
     return f"SELECT {columns} FROM events WHERE seq > :after{wanted} ORDER BY seq LIMIT :size", names  # noqa: S608  no value is in it

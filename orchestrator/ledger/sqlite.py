@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from orchestrator.files import sync
 from orchestrator.ledger.chain import GENESIS, START, Head
-from orchestrator.ledger.database import Columns, Connection, Standing
+from orchestrator.ledger.database import Columns, Connection, Key, Standing
 from orchestrator.ledger.errors import (
     Busy,
     Corrupt,
@@ -22,7 +22,7 @@ from orchestrator.ledger.errors import (
     translating_os_errors,
 )
 from orchestrator.ledger.lock import Holder
-from orchestrator.ledger.schema import APPEND, FORGET, SET, TABLES, make_tables
+from orchestrator.ledger.schema import APPEND, FORGET, ROW, SET, TABLES, VERSION, make_tables
 
 T = TypeVar("T")
 
@@ -76,6 +76,10 @@ _MADE_UP = (
 )
 
 
+_WIDENED = ("ALTER TABLE events ADD COLUMN rows TEXT", f"UPDATE meta SET value = '{VERSION}' WHERE \"key\" = 'schema'")
+_WIDENED_TO_READ = ("CREATE TEMP VIEW events AS SELECT *, NULL AS rows FROM main.events",)
+
+
 _NO_TEXT = "Could not decode to UTF-8"
 
 
@@ -114,8 +118,8 @@ class SqliteConnection:
         self._driver.text_factory = _whatever_it_is
         return self._driver.execute(statement, values).fetchall()
 
-    def execute_all(self, *statements: str) -> list[list[tuple[Any, ...]]]:
-        return [self.execute(statement) for statement in statements]
+    def execute_all(self, *statements: str, **values: object) -> list[list[tuple[Any, ...]]]:
+        return [self.execute(statement, **values) for statement in statements]
 
     def write(self, events: Columns, kept: Columns, gone: Columns) -> None:
         for statement, rows in ((APPEND, events), (SET, kept), (FORGET, gone)):
@@ -128,6 +132,7 @@ class Sqlite:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         self._read_only = read_only
+        self._is_old = False
         self.name = str(path)
 
     def prepare(self) -> None:
@@ -155,7 +160,10 @@ class Sqlite:
         except BaseException:
             driver.close()
             raise
-        return SqliteConnection(driver)
+        connection = SqliteConnection(driver)
+        if self._is_old and self._read_only:
+            self._widen(connection)
+        return connection
 
     def settle(self, connection: Connection) -> None:
         """Write-ahead logging: readers and the writer do not wait for each other. The file remembers it."""
@@ -185,9 +193,21 @@ class Sqlite:
         zero = [(0,)]
         return connection.execute_all("PRAGMA application_id", "SELECT count(*) FROM sqlite_master") == [zero, zero]
 
-    def standing(self, connection: Connection) -> Standing:
+    def widen(self, connection: Connection) -> None:
+        self._is_old = True
+        self._widen(connection)
+
+    def _widen(self, connection: Connection) -> None:
+        """A reader of an old ledger adds the column for itself alone; who writes it makes it one of today."""
+        for statement in _WIDENED_TO_READ if self._read_only else _WIDENED:
+            connection.execute(statement)
+
+    def standing(self, connection: Connection, rows: Sequence[Key] = ()) -> Standing:
         ((epoch, holder, seq, seal),) = connection.execute(_STAND)
-        return Standing(epoch, holder, START if seq is None else Head(seq, seal))
+        found = [
+            (kind, id_, body) for kind, id_ in rows for (body,) in connection.execute(ROW, kind=kind, id=id_)
+        ]
+        return Standing(epoch, holder, START if seq is None else Head(seq, seal), found)
 
     def last_change(self, connection: Connection) -> int | None:
         """SQLite's own number leaves out what this connection wrote, so the connection must be the one that writes."""

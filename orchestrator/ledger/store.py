@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from orchestrator.ledger import rows as sums
 from orchestrator.ledger import schema
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Entry, Head, Record, Verified, link, verify
-from orchestrator.ledger.database import Connection, Database
+from orchestrator.ledger.database import Connection, Database, Row
 from orchestrator.ledger.errors import (
     Corrupt,
     Exists,
@@ -71,6 +72,7 @@ class Ledger:
         self.where = where
         self.epoch: int | None = None
         self._head: Head | None = None
+        self._sum: tuple[Head, int] | None = None  # of all rows, at which head
         self._database = database
         self._read_only = read_only
         self._waits_to_read = waits_to_read
@@ -192,26 +194,37 @@ class Ledger:
             return self.epoch
 
     def append(self, entries: Sequence[Entry], rows: Mapping[tuple[str, str], str | None], at: str) -> list[Record]:
-        """All of it or nothing, in one transaction; a row of None goes. Raises Fenced, Full, and other LedgerErrors."""
+        """All of it or nothing, in one transaction; a row of None goes, and the last record seals all rows. Raises
+        Fenced, Full, Forged, and other LedgerErrors.
+        """
         meant: list[Record] = []
         kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in rows.items() if body is not None]
         gone = [{"kind": kind, "id": id_} for (kind, id_), body in rows.items() if body is None]
+        new = sums.added_up((*key, body) for key, body in rows.items() if body is not None)
+        sum_ = 0
 
         def work(connection: Connection) -> list[Record]:
-            nonlocal meant
-            head = self._checked_head(connection)
+            nonlocal meant, sum_
+            head, old = self._checked_head(connection, [*rows])
             if meant and head == Head(meant[-1].seq, meant[-1].hash):
                 return meant  # an earlier try was committed, only its answer was lost
             if head != self._head:
                 # A standby that lacked the last records took over, or somebody wrote beside us: going on would hide it.
                 raise Corrupt(f"{self._database.name} does not end with the last record of this session")
-            meant = link(head, entries, at, self.epoch or 0)
+            if self._sum is None or self._sum[0] != head:
+                self._sum = head, self._checked_sum(connection, Snapshot(head, _rows(connection, ())))
+            sum_ = self._sum[1] + new - sums.added_up(old)
+            meant = link(head, entries, at, self.epoch or 0, sums.digest(sum_))
             connection.write([vars(record) for record in meant], kept, gone)
             return meant
 
+        if rows and not entries:
+            raise ValueError("rows change with an event, which seals them")
         with self._turn:
             written = self._write(work)
-            self._head = Head(written[-1].seq, written[-1].hash) if written else self._head
+            if written:
+                self._head = Head(written[-1].seq, written[-1].hash)
+                self._sum = self._head, sum_
         return written
 
     def read(self, after: int = 0, limit: int | None = None, kinds: Collection[str] | None = None) -> Iterator[Record]:
@@ -253,9 +266,23 @@ class Ledger:
             yield from page
             after = page[-1][0]
 
-    def snapshot(self) -> Snapshot:
-        """Rows and head of one moment, whatever the writer does meanwhile."""
-        return self._read(lambda connection: Snapshot(_head(connection), _rows(connection, ())))
+    def snapshot(self, *, checked: bool = True) -> Snapshot:
+        """Rows and head of one moment, whatever the writer does meanwhile. Raises Forged for rows that the last record
+        does not seal, unless it is told not to check.
+        """
+
+        def work(connection: Connection) -> Snapshot:
+            seen = Snapshot(_head(connection), _rows(connection, ()))
+            if checked:
+                found = seen.head, self._checked_sum(connection, seen)
+                self._sum = self._sum or found
+            return seen
+
+        return self._read(work)
+
+    def check(self, seen: Snapshot) -> int:
+        """The sum of rows that were seen, which the record at their head seals. Raises Forged."""
+        return self._read(lambda connection: self._checked_sum(connection, seen))
 
     def glance(self, kinds: Collection[str], more: Callable[[Rows], Mapping[str, Sequence[str]]]) -> Snapshot:
         """All rows of some kinds, those of others that `more` names once it has seen them, and the head: of one moment,
@@ -333,14 +360,19 @@ class Ledger:
         """Walk the whole chain; with a head that was kept, prove that it is on it. Raises ChainBroken."""
         return verify(self.read(), head)
 
-    def _checked_head(self, connection: Connection) -> Head:
-        """The last record, once it is sure that we may follow it."""
-        epoch, holder, head = self._database.standing(connection)
+    def _checked_sum(self, connection: Connection, seen: Snapshot) -> int:
+        rows = sums.added_up((*key, body) for key, body in seen.rows.items())
+        sums.check(rows, _record(connection, seen.head) if seen.head != START else None, self._database.name)
+        return rows
+
+    def _checked_head(self, connection: Connection, rows: Sequence[tuple[str, str]]) -> tuple[Head, list[Row]]:
+        """The last record, once it is sure that we may follow it, and some rows as they are before."""
+        epoch, holder, head, found = self._database.standing(connection, rows)
         if self.epoch is None:
             raise Fenced(f"{self._database.name} was opened without seizing it; seize it before appending")
         if epoch != self.epoch:
             raise Fenced(f"another orchestrator ({holder}) has taken over this campaign; this one must stop")
-        return head
+        return head, found
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         """For a caller that has the turn."""
@@ -410,8 +442,14 @@ def _head(connection: Connection) -> Head:
 
 
 def _has(connection: Connection, head: Head) -> bool:
+    record = _record(connection, head)
+    return record is not None and record.hash == head.hash
+
+
+def _record(connection: Connection, head: Head) -> Record | None:
+    """The one at its place, or the next one that there is."""
     statement, _ = schema.page(None)
-    return [Record(*row).hash for row in connection.execute(statement, after=head.seq - 1, size=1)] == [head.hash]
+    return next((Record(*row) for row in connection.execute(statement, after=head.seq - 1, size=1)), None)
 
 
 def _rows(connection: Connection, kinds: Sequence[str]) -> Rows:
@@ -440,3 +478,5 @@ def _check_version(connection: Connection, database: Database) -> None:
         raise NotALedger(f"{database.name} does not say its version; name another")
     if (version := int(told[0][0])) > schema.VERSION:
         raise NewerVersion(database.name, version, schema.VERSION)
+    if version < schema.VERSION:
+        database.widen(connection)

@@ -25,6 +25,7 @@ from orchestrator.ledger import (
     Replaced,
     Request,
 )
+from orchestrator.ledger import rows as sums
 from orchestrator.ledger.chain import link
 from orchestrator.ledger.errors import Fenced
 from orchestrator.ledger.lock import Holder
@@ -42,6 +43,7 @@ class Kept:
     records: list[Record] = field(default_factory=list)
     rows: Rows = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
+    sum: int = sums.EMPTY
     epoch: int = 0
     holder: str = ""
     guard: threading.Lock = field(default_factory=threading.Lock)
@@ -89,10 +91,13 @@ class MemoryLedger(Ledger):
                 )
             if self._head != self._kept.head:
                 raise Corrupt(f"{self.where} does not end with the last record of this session")
-            written = link(self._kept.head, entries, at, self.epoch)
+            old = {key: self._kept.rows[key] for key in rows.keys() & self._kept.rows.keys()}
+            new = {key: body for key, body in rows.items() if body is not None}
+            self._kept.sum += _sum(new) - _sum(old)
+            written = link(self._kept.head, entries, at, self.epoch, sums.digest(self._kept.sum))
             self._kept.records += written
-            self._kept.rows |= {key: body for key, body in rows.items() if body is not None}
-            for key in (key for key, body in rows.items() if body is None):
+            self._kept.rows |= new
+            for key in rows.keys() - new.keys():
                 self._kept.rows.pop(key, None)
             self._head = self._kept.head
         return written
@@ -107,27 +112,36 @@ class MemoryLedger(Ledger):
                 yield record
 
     def rows(self, *kinds: str) -> Rows:
-        return {key: body for key, body in self.snapshot().rows.items() if not kinds or key[0] in kinds}
+        rows = self.snapshot(checked=False).rows
+        return {key: body for key, body in rows.items() if not kinds or key[0] in kinds}
 
     def rows_named(self, kind: str, names: Sequence[str]) -> dict[str, str]:
-        rows = self.snapshot().rows
+        rows = self.snapshot(checked=False).rows
         return {name: rows[kind, name] for name in names if (kind, name) in rows}
 
     def row(self, kind: str, name: str) -> str | None:
-        return self.snapshot().rows.get((kind, name))
+        return self.snapshot(checked=False).rows.get((kind, name))
 
     def glance(self, kinds: Collection[str], more: Callable[[Rows], Mapping[str, Sequence[str]]]) -> Snapshot:
-        head, rows = self.snapshot()
+        head, rows = self.snapshot(checked=False)
         found = {key: body for key, body in rows.items() if key[0] in kinds}
         named = {(kind, name) for kind, names in more(found).items() for name in names}
         return Snapshot(head, found | {key: rows[key] for key in named & rows.keys()})
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, *, checked: bool = True) -> Snapshot:
         with self._kept.guard:
-            return Snapshot(self._kept.head, dict(self._kept.rows))
+            seen = Snapshot(self._kept.head, dict(self._kept.rows))
+        if checked:
+            self.check(seen)
+        return seen
+
+    def check(self, seen: Snapshot) -> int:
+        last = self._kept.records[seen.head.seq - 1] if seen.head != START else None
+        sums.check(_sum(seen.rows), last, str(self.where))
+        return _sum(seen.rows)
 
     def head(self) -> Head:
-        return self.snapshot().head
+        return self._kept.head
 
     def holder(self) -> tuple[int, str]:
         return self._kept.epoch, self._kept.holder
@@ -152,6 +166,10 @@ class MemoryLedger(Ledger):
             "".join(texts).encode()
         except UnicodeEncodeError as error:
             raise LedgerError(f"{self.where} cannot hold text with lone surrogates; escape them first") from error
+
+
+def _sum(rows: Rows) -> int:
+    return sums.added_up((*key, body) for key, body in rows.items())
 
 
 def keep_ledgers_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

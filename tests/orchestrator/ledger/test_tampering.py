@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from orchestrator.ledger import ChainBroken, Entry, Ledger
+from orchestrator.ledger import ChainBroken, Entry, Forged, Ledger
 from tests.orchestrator.ledger.raw import Raw
 
 AT = "2026-01-02T03:04:05+00:00"
@@ -113,6 +113,48 @@ def test_damage_is_no_crash(filled: Ledger, raw: Raw, column: str, value: str) -
     tampered(raw, f"UPDATE events SET {column} = {value} WHERE seq = 3")
     with pytest.raises(ChainBroken):
         filled.verify()
+
+
+ROWS = {
+    "changed": "UPDATE projection SET body = '9' WHERE id = '1.3'",
+    "renamed": "UPDATE projection SET id = '1.4' WHERE id = '1.3'",
+    "of another kind": "UPDATE projection SET kind = 'edon' WHERE id = '1.3'",
+    "removed": "DELETE FROM projection WHERE id = '1.3'",
+    "added": "INSERT INTO projection (kind, id, body) VALUES ('node', '1.4', '1')",
+    "all gone": "DELETE FROM projection",
+}
+
+
+@pytest.mark.parametrize("statement", ROWS.values(), ids=ROWS)
+def test_t99_forged_rows_are_found(filled: Ledger, raw: Raw, statement: str) -> None:
+    """Rows that were changed beside an intact chain are read by nobody who acts, and no record follows them."""
+    assert filled.snapshot().rows == {("node", "1.3"): "1"}
+    raw.execute(statement)
+    assert filled.verify().records == 5
+    with Ledger.open(filled.where) as ledger:
+        with pytest.raises(Forged, match="changed beside its events"):
+            ledger.snapshot()
+        ledger.seize("another")
+        with pytest.raises(Forged):
+            ledger.append([Entry("noted", "{}")], {}, AT)
+        assert ledger.head() == filled.head()
+
+
+def test_t99_forged_while_it_is_written(filled: Ledger, raw: Raw) -> None:
+    """A row that is changed beside the one who writes is not sealed by what is written next."""
+    raw.execute(ROWS["added"])
+    filled.append([Entry("noted", "{}")], {("node", "1.3"): "2"}, AT)
+    with pytest.raises(Forged):
+        filled.snapshot()
+
+
+@pytest.mark.parametrize("value", ["NULL", "''", "'f'"])
+def test_t99_seal_of_rows_is_part_of_the_chain(filled: Ledger, raw: Raw, value: str) -> None:
+    """What a record says of the rows cannot be changed, nor can a record be made one of before rows were sealed."""
+    tampered(raw, f"UPDATE events SET rows = {value} WHERE seq = 5")
+    for read in (filled.verify, filled.snapshot):
+        with pytest.raises(ChainBroken, match="record 5"):
+            read()
 
 
 def test_removed_row_is_found(filled: Ledger, raw: Raw) -> None:
