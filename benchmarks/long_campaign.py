@@ -110,6 +110,7 @@ class _Told:
         kept = [key for key in rows if key[0] in ("census", "notable", "dots")]
         state = State.from_rows({key: rows[key] for key in rows.keys() - kept}, at_once=False)
         state.keep_census()
+        self._entries.append(Entry("counted", "{}"))
         self._new = dict.fromkeys(kept) | {key: state.row(key) for key in state.touched}
         self.append_to(ledger)
 

@@ -124,9 +124,7 @@ def check(record: Record, end: Head, epoch: int) -> None:
     if record.epoch < epoch:
         raise ChainBroken(seq, "it was written by an orchestrator that had been replaced")
     try:
-        sealed = seal(
-            record.previous, record.seq, record.at, record.kind, record.body, record.epoch, record.rows
-        )
+        sealed = seal(record.previous, record.seq, record.at, record.kind, record.body, record.epoch, record.rows)
     except UnicodeEncodeError:
         raise ChainBroken(seq, "a field holds bytes that are no text") from None
     if record.hash != sealed:

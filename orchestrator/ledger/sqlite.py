@@ -204,9 +204,7 @@ class Sqlite:
 
     def standing(self, connection: Connection, rows: Sequence[Key] = ()) -> Standing:
         ((epoch, holder, seq, seal),) = connection.execute(_STAND)
-        found = [
-            (kind, id_, body) for kind, id_ in rows for (body,) in connection.execute(ROW, kind=kind, id=id_)
-        ]
+        found = [(kind, id_, body) for kind, id_ in rows for (body,) in connection.execute(ROW, kind=kind, id=id_)]
         return Standing(epoch, holder, START if seq is None else Head(seq, seal), found)
 
     def last_change(self, connection: Connection) -> int | None:

@@ -58,7 +58,7 @@ class _Folded:
     def differing(self, rows: dict[Key, str]) -> set[Key]:
         """The keys of rows that are others, are missing, or come of no event."""
         expected = {key: body for key in self._state.touched if (body := self._state.row(key)) is not None}
-        if self._booked:
+        if self._booked or BOOKS in rows:
             expected[BOOKS] = json.dumps(self._accounts.as_rows())
         return {key for key in rows.keys() | expected.keys() if not _is_same(key, rows.get(key), expected.get(key))}
 

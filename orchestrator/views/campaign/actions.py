@@ -84,7 +84,7 @@ def inject(
         raise click.UsageError("--as belongs to --file FILE")
     text = _read_change(given)
     described = description if description is not None else f"by hand: {printable(Path(given).name)}"
-    with open_campaign(task, glance=True) as reading:
+    with open_campaign(task) as reading:
         if plain is not None:
             text = whole_file(path or _path_of(reading, plain), text)
         ask(reading, task, asking.inject(reading, text, parent, described), as_json)
@@ -96,7 +96,7 @@ def inject(
 @task_argument
 def requeue(node: str, task: Path, as_json: bool) -> None:
     """Run the attempt of NODE again, now. It must be waiting, in quarantine, or have ended without being charged."""
-    with open_campaign(task, glance=True) as reading:
+    with open_campaign(task) as reading:
         ask(reading, task, asking.requeue(reading, node), as_json)
 
 
@@ -106,7 +106,7 @@ def requeue(node: str, task: Path, as_json: bool) -> None:
 @task_argument
 def release(node: str, task: Path, as_json: bool) -> None:
     """Release NODE from quarantine; its stalls are counted from zero again."""
-    with open_campaign(task, glance=True) as reading:
+    with open_campaign(task) as reading:
         ask(reading, task, asking.release(reading, node), as_json)
 
 

@@ -52,7 +52,7 @@ def command(node: str, task: Path, target: Path | None, minimal: bool, dry_run: 
     Every file that it touches must be as it was when the run began, or as in a kept node that was applied before and is
     taken out again (so `apply 1` puts all back); otherwise nothing is written.
     """
-    with open_campaign(task, glance=True) as reading:
+    with open_campaign(task) as reading:
         found = offered_node(reading.state, node, task, minimal=minimal)
         run = reading.state.runs[str(run_of(found.id))]
         bases = [tree_of(reading, root) for root in roots_of(reading.state, run)]

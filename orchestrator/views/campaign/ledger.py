@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import click
 from rich.text import Text
 
 from orchestrator.domain import figures
-from orchestrator.ledger import Artifacts, ChainBroken, Collected, Ledger, read_head, write_head
+from orchestrator.ledger import Artifacts, ChainBroken, Collected, Forged, Ledger, read_head, write_head
+from orchestrator.loop.proof import prove
+from orchestrator.text import printable
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     given_settings,
@@ -28,8 +31,8 @@ from orchestrator.views.campaign.opening import (
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.views.campaign.tail import told_of
 from orchestrator.views.exits import Exit
-from orchestrator.wiring.ledgers import campaign_lock
-from orchestrator.wiring.reading import Reading
+from orchestrator.wiring.ledgers import campaign_lock, open_ledger
+from orchestrator.wiring.reading import Reading, campaign_folder
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _YOUNG_S = 3600.0
@@ -46,9 +49,9 @@ def command() -> None:
 @task_argument
 def list_events(task: Path, after: int, as_json: bool) -> None:
     """List every event, one line each; --json prints the records themselves, one per line."""
-    with open_campaign(task) as reading:
+    with _opened(task) as ledger:
         screen = open_screen()
-        for record in reading.ledger.read(after=after, limit=max(0, reading.ledger.head().seq - after)):
+        for record in ledger.read(after=after, limit=max(0, ledger.head().seq - after)):
             if as_json:
                 click.echo(json_text(vars(record), indent=None))
             elif told := told_of(record):
@@ -62,27 +65,35 @@ def list_events(task: Path, after: int, as_json: bool) -> None:
 @json_option
 @task_argument
 def verify(task: Path, kept: Path | None, as_json: bool) -> int:
-    """Prove that no record was changed, moved or removed.
+    """Prove that no record was changed, moved or removed, and that every row is what the records add up to.
 
-    Only a head kept elsewhere shows that the end was not cut off. Exit code 1 when the chain is broken.
+    Only a head kept elsewhere shows that the end was not cut off. Exit code 1 when anything was changed.
     """
-    with open_campaign(task) as reading:
+    with _opened(task) as ledger:
         head = read_head(kept) if kept else None
         try:
-            verified = reading.ledger.verify(head)
-        except ChainBroken as broken:
+            proof = prove(ledger, head)
+        except (ChainBroken, Forged) as broken:
             if as_json:
-                print_json({"good": False, "record": broken.seq, "why": broken.why})
+                seq, why = (broken.seq, broken.why) if isinstance(broken, ChainBroken) else (None, str(broken))
+                print_json({"good": False, "record": seq, "why": why})
             else:
-                click.echo(str(broken))
+                click.echo(printable(str(broken)))
             return Exit.NOT_GOOD
+    chain, rows = proof.chain, proof.rows
     if as_json:
-        print_json({"good": True, "records": verified.records, "hash": verified.head.hash, "kept_head": bool(head)})
+        told = {"records": chain.records, "rows": rows, "hash": chain.head.hash, "kept_head": bool(head)}
+        print_json({"good": True, **told})
     else:
         proven = (
             f", and record {head.seq} is the one that was kept" if head else "; without --head its end is not proven"
         )
-        click.echo(f"{figures.plural(verified.records, 'record')} as they were written{proven}")
+        of_rows = (
+            "; rows are not compared, since an earlier version began it"
+            if rows is None
+            else f", {figures.plural(rows, 'row')} as they add up to"
+        )
+        click.echo(f"{figures.plural(chain.records, 'record')} as they were written{of_rows}{proven}")
     return Exit.OK
 
 
@@ -92,8 +103,8 @@ def verify(task: Path, kept: Path | None, as_json: bool) -> int:
 @task_argument
 def head_of(task: Path, out: Path | None, as_json: bool) -> None:
     """Print the head of the chain, which stands for every record so far."""
-    with open_campaign(task) as reading:
-        head = reading.ledger.head()
+    with _opened(task) as ledger:
+        head = ledger.head()
     if out:
         write_head(out, head)
     if as_json:
@@ -119,6 +130,15 @@ def collect(task: Path, dry_run: bool, as_json: bool) -> None:
     else:
         would = "would be removed" if dry_run else "removed"
         click.echo(f"{removed.count:,} of {figures.plural(before.count, 'artifact')} {would}, {removed.bytes:,} bytes")
+
+
+@contextmanager
+def _opened(task: Path) -> Iterator[Ledger]:
+    """The ledger alone, whatever its rows say."""
+    if not task.is_dir():
+        raise click.UsageError(f"{task} is not a folder; name the folder of a task")
+    with open_ledger(campaign_folder(task), given_settings(), read_only=True) as ledger:
+        yield ledger
 
 
 def _collected(reading: Reading, dry_run: bool) -> Collected:

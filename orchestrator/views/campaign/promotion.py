@@ -35,5 +35,5 @@ def decline(node: str, task: Path, why: str, as_json: bool) -> None:
 
 
 def _answer(task: Path, name: str, accepted: bool, why: str, as_json: bool) -> None:
-    with open_campaign(task, glance=True) as reading:
+    with open_campaign(task) as reading:
         ask(reading, task, asking.answer(reading, name, accepted=accepted, why=why), as_json)

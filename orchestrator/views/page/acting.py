@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from orchestrator.domain.records import Node
-from orchestrator.ledger import Replaced
+from orchestrator.ledger import Corrupt, Replaced
 from orchestrator.loop.steering import unheard
 from orchestrator.settings import Settings
 from orchestrator.text import printable, short
@@ -114,16 +114,19 @@ class Acting:
             return 409, {"error": short(error.message, 500)}
         except Replaced:
             return 409, {"error": _REPLACED}
+        except Corrupt as error:
+            return 409, {"error": short(str(error), 500)}
 
     def _done(self, kind: str, said: Any, it: Followed) -> dict[str, Any]:
         """Raises Replaced where the campaign is not the one that the person sees, or was checked here."""
         by, reading = asked_by(said.name), it.reading
         if not it.has(said.seen):
             raise Replaced(_REPLACED)
+        with open_ledger(it.found.folder, self._settings, read_only=True) as now:
+            if not now.has(reading.head):
+                raise Replaced(_REPLACED)
+            now.snapshot()  # nobody acts on rows that the chain does not seal
         if kind == "resume":
-            with open_ledger(it.found.folder, self._settings, read_only=True) as now:
-                if not now.has(reading.head):
-                    raise Replaced(_REPLACED)
             return {"said": self._resumer.resume(it.found, reading, said.caps, by)}
         asked = ACTS[kind].check(reading, said)
         number = leave_request(it.found.named, asked.kind, asked.body, self._settings, by=by, of=reading.head)

@@ -17,7 +17,7 @@ from orchestrator.domain.lines import Line
 from orchestrator.domain.node import parse_node
 from orchestrator.domain.records import Node, Run
 from orchestrator.git import GitError
-from orchestrator.ledger import START, Artifacts, ChainBroken, Head, Ledger, LedgerError, Missing, Record, check
+from orchestrator.ledger import START, Artifacts, Corrupt, Head, Ledger, LedgerError, Missing, Record, check
 from orchestrator.settings import Settings
 from orchestrator.task import StoredTask, TaskError
 from orchestrator.text import short
@@ -33,7 +33,7 @@ from orchestrator.views.page.row_state import RowState
 from orchestrator.views.page.sparing import Sparing
 from orchestrator.views.page.summary import LONGEST_ARTIFACT, Standing, holder_of, last_ending, summary_of
 from orchestrator.wiring.ledgers import Identity, identity_of, open_ledger
-from orchestrator.wiring.reading import Reading
+from orchestrator.wiring.reading import SHORT_LEDGER, Reading
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Line)
@@ -322,15 +322,22 @@ class Followed:
         return {"logs": logs, "pulses": {node: pulse.model_dump() for node, pulse in pulses.items()}}
 
     def walk(self) -> dict[str, Any]:
-        """Go on with proving the chain, some thousand records at a time."""
+        """Go on with proving the chain, some thousand records at a time. At its end, the rows of a short ledger are
+        compared with what the last record seals.
+        """
+        head, rows = max(self.seq, self._verified.seq), False
         if not self._broken:
             try:
                 for record in self.reading.ledger.read(after=self._verified.seq, limit=_WALKED):
                     check(record, self._verified, self._epoch)
                     self._verified, self._epoch = Head(record.seq, record.hash), record.epoch
-            except ChainBroken as error:
+                head = max(self.seq, self._verified.seq)
+                if self._verified.seq == head <= SHORT_LEDGER:
+                    self.reading.ledger.snapshot()
+                    rows = True
+            except Corrupt as error:
                 self._broken = str(error)
-        return {"verified": self._verified.seq, "head": max(self.seq, self._verified.seq), "broken": self._broken}
+        return {"verified": self._verified.seq, "head": head, "rows": rows, "broken": self._broken}
 
 
 def _event(record: Record) -> e.Event | None:

@@ -82,6 +82,8 @@ class MemoryLedger(Ledger):
         self._check_writable()
         self._check_text(at, *(text for entry in entries for text in (entry.kind, entry.body)))
         self._check_text(*(text for key, body in rows.items() for text in (*key, body or "")))
+        if rows and not entries:
+            raise ValueError("rows change with an event, which seals them")
         with self._turn, self._kept.guard:
             if self.epoch is None:
                 raise Fenced(f"{self.where} was opened without seizing it; seize it before appending")

@@ -105,15 +105,17 @@ def test_read_while_appending(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_rows(ledger: Ledger) -> None:
-    """Rows are set, replaced and removed with the events that say so, or on their own."""
+    """Rows are set, replaced and removed with the events that say so, which seal them: never on their own."""
     ledger.append([Entry("a", "{}")], {("node", "1"): "x", ("node", "1.1"): "y", ("account", "1"): "z"}, AT)
     ledger.append([Entry("a", "{}")], {("node", "1"): "new", ("node", "1.1"): None, ("node", "9"): None}, AT)
-    ledger.append([], {("only", "row"): ""}, AT)
+    with pytest.raises(ValueError, match="with an event"):
+        ledger.append([], {("node", "1"): "unsealed"}, AT)
+    ledger.append([Entry("a", "{}")], {("only", "row"): ""}, AT)
     assert ledger.rows() == {("node", "1"): "new", ("account", "1"): "z", ("only", "row"): ""}
     assert ledger.rows("node") == {("node", "1"): "new"}
     assert ledger.rows("only", "account") == {("account", "1"): "z", ("only", "row"): ""}
     assert ledger.rows_named("node", ["9", "1"]) == {"1": "new"}
-    assert ledger.head().seq == 2
+    assert ledger.snapshot().head.seq == 3
 
 
 def test_a_glance(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -451,7 +453,7 @@ def test_newer_version(filled: Ledger, where: Where, raw: Raw) -> None:
     raw.execute("UPDATE meta SET value = '7' WHERE key = 'schema'")
     with pytest.raises(NewerVersion) as caught:
         Ledger.open(where)
-    expected = "was written by a newer version (schema 7, this one knows 1); upgrade blastdoor"
+    expected = "was written by a newer version (schema 7, this one knows 2); upgrade blastdoor"
     assert str(caught.value).endswith(f" {expected}")
     raw.execute("UPDATE meta SET value = 'x'")
     with pytest.raises(NotALedger):

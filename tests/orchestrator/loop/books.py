@@ -13,6 +13,7 @@ from orchestrator.domain.folding import fold
 from orchestrator.domain.state import State
 from orchestrator.ledger import Ledger
 from orchestrator.loop.book import book
+from orchestrator.loop.proof import prove
 from orchestrator.wiring.ledgers import open_ledger
 
 Rows = dict[tuple[str, str], object]
@@ -20,7 +21,7 @@ Rows = dict[tuple[str, str], object]
 
 def check_books(ledger: Ledger) -> None:
     """The chain is whole, and a fold of all events gives the rows, and the indexes that a resume makes of them."""
-    ledger.verify()
+    prove(ledger)
     state, accounts = folded(ledger)
     resumed = State.from_rows(ledger.rows())
     # As it is read today: what older code wrote has the defaults of what it did not know.

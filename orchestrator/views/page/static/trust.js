@@ -21,7 +21,7 @@ export async function show({ session }) {
     while (open) {
       const it = await ask(address(session.id, "chain"));
       chain.className = it.broken ? "s-red" : it.verified === it.head ? "s-green" : "";
-      fill(chain, it.broken ? `BROKEN: ${it.broken}` : `Verified up to record ${count(it.verified)} of ${count(it.head)}.`, " ", gauge(it.verified, 0, it.head));
+      fill(chain, it.broken ? `BROKEN: ${it.broken}` : `Verified up to record ${count(it.verified)} of ${count(it.head)}${it.rows ? ", which seals every row" : "; rows are not compared"}.`, " ", gauge(it.verified, 0, it.head));
       if (it.broken || it.verified >= it.head) return;
     }
   };

@@ -77,9 +77,10 @@ class Story:
         rows[BOOKS] = json.dumps(self.accounts.as_rows())
         with Ledger.create(self.folder / "ledger.sqlite3") as ledger:
             ledger.seize("a test")
-            for at, event in self.events:
-                ledger.append([Entry(event.kind, canonical(event.model_dump(mode="json")))], {}, at)
-            ledger.append([], rows, self.events[-1][0])
+            last = len(self.events) - 1
+            for number, (at, event) in enumerate(self.events):
+                entry = Entry(event.kind, canonical(event.model_dump(mode="json")))
+                ledger.append([entry], rows if number == last else {}, at)
 
     def keep(self, data: bytes) -> str:
         return self._artifacts.put(data) if self._artifacts else "d" * 64

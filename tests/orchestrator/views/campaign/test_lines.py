@@ -17,7 +17,7 @@ from orchestrator.domain.lines import NodeLine
 from orchestrator.domain.metric import Goal, Metric
 from orchestrator.domain.records import Phase, Purpose, Role
 from orchestrator.domain.state import SHORT_KINDS, State
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Entry, Ledger
 from orchestrator.views.campaign.opening import json_text
 from orchestrator.views.campaign.points import series_of
 from orchestrator.views.campaign.sections import Place, sections
@@ -214,7 +214,7 @@ def test_a_glance_at_a_ledger(tmp_path: Path, censused: bool) -> None:
         assert dict(some.state.trials) == dict(whole.state.trials)
     with Ledger.open(tmp_path / ".blastdoor" / "ledger.sqlite3") as ledger:
         ledger.seize("who damages it")
-        ledger.append([], {("node", "1.7"): "{"}, "then")
+        ledger.append([Entry("noted", "{}")], {("node", "1.7"): "{"}, "then")
     opens = nullcontext() if censused else pytest.raises(ValidationError)
     with opens, read_campaign(tmp_path, glance=True) as some:
         shown(story, some.state, Place.STATUS)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 import os
 import signal
 import stat
@@ -88,6 +89,21 @@ class Hand:
 def inbox(stage: Stage) -> list[tuple[str, dict[str, Any]]]:
     with Ledger.open(stage.campaign / "ledger.sqlite3", read_only=True) as ledger:
         return [(request.kind, json.loads(request.body)) for request in ledger.requests()]
+
+
+@pytest.mark.usefixtures("on_disk")
+@pytest.mark.parametrize("kind", ["pause", "accept", "resume"])
+async def test_t99_nobody_acts_on_forged_rows(stage: Stage, kind: str) -> None:
+    """Rows that the chain does not seal are a reason, not a base to act on."""
+    stage.write()
+    async with Site(stage.folder, control=True) as site:
+        hand = await Hand.at(site)
+        with sqlite3.connect(stage.campaign / "ledger.sqlite3") as raw:
+            raw.execute("""UPDATE projection SET body = replace(body, '"1.1"', '"1.2"') WHERE kind = 'run'""")
+        answer = await hand.act(kind, {"node": "1.1"} if kind == "accept" else {})
+    assert answer.status == 409
+    assert "changed beside its events" in answer.json()["error"]
+    assert inbox(stage) == []
 
 
 async def test_each_act_is_the_command_lines_request(tmp_path: Path) -> None:

@@ -399,6 +399,7 @@ def test_the_chain_is_walked_and_a_break_is_found(stage: Stage) -> None:
     it = followed(stage)
     told = it.walk()
     assert told["verified"] == told["head"] == it.seq
+    assert told["rows"] is True
     it.close()
     with sqlite3.connect(stage.campaign / "ledger.sqlite3") as raw:
         raw.execute("DROP TRIGGER events_keep")
@@ -406,3 +407,18 @@ def test_the_chain_is_walked_and_a_break_is_found(stage: Stage) -> None:
     broken = followed_again(stage).walk()
     assert "4" in broken["broken"]
     assert broken["verified"] == 3
+
+
+def test_t99_forged_rows_are_found_at_the_end_of_the_chain(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says that a record seals the rows only where it compared them."""
+    import sqlite3
+
+    it = followed(stage)
+    with sqlite3.connect(stage.campaign / "ledger.sqlite3") as raw:
+        raw.execute("DELETE FROM projection WHERE id = '1.2'")
+    told = it.walk()
+    assert (told["verified"], told["rows"]) == (told["head"], False)
+    assert "changed beside its events" in told["broken"]
+    monkeypatch.setattr("orchestrator.views.page.followed.SHORT_LEDGER", 1)
+    told = followed_again(stage).walk()
+    assert (told["verified"], told["rows"], told["broken"]) == (told["head"], False, "")

@@ -1,0 +1,85 @@
+"""T99: rows of a ledger that were changed beside an intact chain are found by verify, and by whoever would act on them."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.orchestrator.views.campaign.conftest import Stage
+
+pytestmark = pytest.mark.usefixtures("on_disk")
+
+FORGED = {
+    "champion": """UPDATE projection SET body = replace(body, '"1.1"', '"1.2"') WHERE kind = 'run'""",
+    "score": "UPDATE projection SET body = replace(body, '2.0', '9.0') WHERE kind = 'node' AND id = '1.1'",
+    "kept": """UPDATE projection SET body = replace(body, '"kept":true', '"kept":false') WHERE id = '1.1'""",
+    "commit": "UPDATE projection SET body = (SELECT body FROM projection WHERE id = '1.2') WHERE id = '1.1'",
+    "description": "UPDATE projection SET body = replace(body, 'more rows', 'x\\u001b[2J') WHERE kind = 'node'",
+    "outputs": "UPDATE projection SET body = replace(body, '\"log\":\"', '\"log\":\"0') WHERE kind = 'trial'",
+    "money": "UPDATE projection SET body = replace(body, '5000000', '6000000') WHERE kind = 'accounts'",
+    "campaign": "UPDATE projection SET body = replace(body, '\"openings\"', '\"openingz\"') WHERE kind = 'campaign'",
+    "census": "DELETE FROM projection WHERE kind = 'census'",
+    "another node": "INSERT INTO projection SELECT kind, '1.9', body FROM projection WHERE kind = 'node' AND id = '1.1'",
+    "nonsense": "UPDATE projection SET body = '{' WHERE kind = 'node' AND id = '1.1'",
+    "no text": "UPDATE projection SET body = CAST(x'ff00' AS TEXT) WHERE kind = 'node' AND id = '1.1'",
+    "another kind": "INSERT INTO projection VALUES ('mischief', '1', '{}')",
+}
+
+
+def forge(stage: Stage, statement: str) -> None:
+    stage.write()
+    with closing(sqlite3.connect(stage.campaign / "ledger.sqlite3", isolation_level=None)) as raw:
+        assert raw.execute(statement).rowcount > 0
+        assert raw.execute("SELECT count(*) FROM events").fetchone() != (0,)
+
+
+@pytest.mark.parametrize("statement", FORGED.values(), ids=FORGED)
+def test_t99_verify_compares_every_row(stage: Stage, tmp_path: Path, statement: str) -> None:
+    """The chain and a kept head are whole, and a row is not what its events add up to."""
+    kept = str(tmp_path / "head")
+    stage.run("ledger", "head", "--out", kept)
+    assert stage.json("ledger", "verify", "--head", kept)["good"]
+    forge(stage, statement)
+    assert "rows are not what the events add up to" in stage.run("ledger", "verify", "--head", kept, code=1)
+    found = stage.json("ledger", "verify", "--head", kept, code=1)
+    assert (found["good"], found["record"]) == (False, None)
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    """All but the database, which even a look at it opens."""
+    found = (path for path in folder.rglob("*") if path.is_file() and "ledger.sqlite3" not in path.name)
+    return {path: path.read_bytes() for path in found}
+
+
+ACTS = (
+    ("apply", "best"),
+    ("export", "--csv", "-"),
+    ("export", "--artifact", "out", "best"),
+    ("inject", "--file", "params.json", "--as", "params.json"),
+    ("release", "1.1"),
+    ("requeue", "1.1"),
+    ("accept", "1.1"),
+    ("decline", "1.1"),
+    ("cancel", "1.1.1"),
+    ("steer", "do better"),
+    ("ledger", "gc"),
+    ("report",),
+)
+LOOKS = (("status",), ("show", "best"), ("tree",), ("diff", "best"), ("logs", "1.1"), ("chart",))
+
+
+@pytest.mark.parametrize("words", [*ACTS, *LOOKS], ids=" ".join)
+def test_t99_nobody_acts_on_forged_rows(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str]
+) -> None:
+    """One line with the exit code of bad input, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.json").write_text("{}")
+    forge(stage, FORGED["champion"])
+    before = files(tmp_path)
+    assert "were changed beside its events" in " ".join(stage.run(*words, code=2).split())
+    assert files(tmp_path) == before
+    with closing(sqlite3.connect(stage.campaign / "ledger.sqlite3")) as raw:
+        assert raw.execute("SELECT count(*) FROM requests").fetchone() == (0,)
