@@ -10,7 +10,7 @@ from orchestrator.ledger.lock import Holder
 T = TypeVar("T")
 Columns = Sequence[Mapping[str, object]]
 Key = tuple[str, str]
-Row = tuple[str, str, str]  # kind, id, body
+Rows = dict[Key, str]
 
 
 class Standing(NamedTuple):
@@ -19,7 +19,7 @@ class Standing(NamedTuple):
     epoch: int
     holder: str
     head: Head
-    rows: list[Row]
+    rows: Rows
 
 
 class Connection(Protocol):

@@ -151,7 +151,9 @@ class Postgres:
     def standing(self, connection: Connection, rows: Sequence[Key] = ()) -> Standing:
         kinds, ids = [kind for kind, _ in rows], [id_ for _, id_ in rows]
         ((epoch, holder),), last, found = connection.execute_all(_TAKE_FENCE, LAST, _ROWS, kinds=kinds, ids=ids)
-        return Standing(epoch, holder, Head(*last[0]) if last else START, [(*row,) for row in found])
+        return Standing(
+            epoch, holder, Head(*last[0]) if last else START, {(kind, id_): body for kind, id_, body in found}
+        )
 
     def last_change(self, connection: Connection) -> int | None:
         del connection

@@ -5,7 +5,7 @@ at every row. Other rows of the same sum are a birthday problem of many lists: w
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from orchestrator.ledger import chain
 from orchestrator.ledger.chain import Head, Record
@@ -14,30 +14,31 @@ from orchestrator.ledger.errors import Forged
 _BYTES = 336  # two blocks of SHAKE128: as quick as one byte more than half of it
 _MASK = (1 << 8 * _BYTES) - 1
 
-EMPTY = 0
 
-
-def added_up(rows: Iterable[tuple[str, str, str]]) -> int:
-    """Of kind, id and body of each row."""
-    shake, number = hashlib.shake_128, int.from_bytes
-    return sum(
-        number(shake(f"{len(kind)},{len(id_)}:{kind}{id_}{body}".encode("utf-8", "surrogateescape")).digest(_BYTES))
-        for kind, id_, body in rows
-    )
+def added_up(rows: Mapping[tuple[str, str], str]) -> int:
+    """Written for speed: a resume adds up every row of a campaign. Raises UnicodeEncodeError for lone surrogates."""
+    found, shake, number = 0, hashlib.shake_128, int.from_bytes
+    for (kind, id_), body in rows.items():
+        # With their lengths before them, so that no two rows are one text.
+        found += number(shake(f"{len(kind)},{len(id_)}:{kind}{id_}{body}".encode()).digest(_BYTES))
+    return found
 
 
 def digest(rows: int) -> str:
     return hashlib.sha256((rows & _MASK).to_bytes(_BYTES)).hexdigest()
 
 
-def check(rows: int, last: Record | None, name: str) -> None:
-    """Whether the last record seals a sum of rows. A ledger from before records sealed rows tells nothing of them.
+def checked(rows: Mapping[tuple[str, str], str], last: Record | None, name: str) -> int:
+    """The sum of rows, which the last record seals. A ledger from before records sealed rows tells nothing of them.
     Raises Forged and ChainBroken.
     """
-    if last is None:
-        is_sealed = rows == EMPTY
-    else:
+    if last is not None:
         chain.check(last, Head(last.seq - 1, last.previous), last.epoch)
-        is_sealed = last.rows in (None, digest(rows))
+    try:
+        found = added_up(rows)
+        is_sealed = found == 0 if last is None else last.rows in (None, digest(found))
+    except UnicodeEncodeError:  # bytes that are no text
+        is_sealed = False
     if not is_sealed:
         raise Forged(f"rows of {name} were changed beside its events; `blastdoor ledger verify` says which")
+    return found

@@ -22,7 +22,7 @@ from orchestrator.ledger.errors import (
     translating_os_errors,
 )
 from orchestrator.ledger.lock import Holder
-from orchestrator.ledger.schema import APPEND, FORGET, ROW, SET, TABLES, VERSION, make_tables
+from orchestrator.ledger.schema import APPEND, FORGET, ROW, SET, TABLES, make_tables
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ _MADE_UP = (
 )
 
 
-_WIDENED = ("ALTER TABLE events ADD COLUMN rows TEXT", f"UPDATE meta SET value = '{VERSION}' WHERE \"key\" = 'schema'")
+_WIDENED = ("ALTER TABLE events ADD COLUMN rows TEXT", "UPDATE meta SET value = '2' WHERE \"key\" = 'schema'")
 _WIDENED_TO_READ = ("CREATE TEMP VIEW events AS SELECT *, NULL AS rows FROM main.events",)
 
 
@@ -204,7 +204,7 @@ class Sqlite:
 
     def standing(self, connection: Connection, rows: Sequence[Key] = ()) -> Standing:
         ((epoch, holder, seq, seal),) = connection.execute(_STAND)
-        found = [(kind, id_, body) for kind, id_ in rows for (body,) in connection.execute(ROW, kind=kind, id=id_)]
+        found = {(kind, id_): body for kind, id_ in rows for (body,) in connection.execute(ROW, kind=kind, id=id_)}
         return Standing(epoch, holder, START if seq is None else Head(seq, seal), found)
 
     def last_change(self, connection: Connection) -> int | None:

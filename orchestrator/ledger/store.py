@@ -17,11 +17,12 @@ from orchestrator.ledger import rows as sums
 from orchestrator.ledger import schema
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Entry, Head, Record, Verified, link, verify
-from orchestrator.ledger.database import Connection, Database, Row
+from orchestrator.ledger.database import Connection, Database, Rows
 from orchestrator.ledger.errors import (
     Corrupt,
     Exists,
     Fenced,
+    Forged,
     LedgerError,
     Missing,
     NewerVersion,
@@ -38,8 +39,6 @@ _SCHEMA = "schema"
 
 T = TypeVar("T")
 Where = Path | Address
-
-Rows = dict[tuple[str, str], str]
 
 
 class Snapshot(NamedTuple):
@@ -200,7 +199,7 @@ class Ledger:
         meant: list[Record] = []
         kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in rows.items() if body is not None]
         gone = [{"kind": kind, "id": id_} for (kind, id_), body in rows.items() if body is None]
-        new = sums.added_up((*key, body) for key, body in rows.items() if body is not None)
+        new = sums.added_up({key: body for key, body in rows.items() if body is not None})
         sum_ = 0
 
         def work(connection: Connection) -> list[Record]:
@@ -361,11 +360,10 @@ class Ledger:
         return verify(self.read(), head)
 
     def _checked_sum(self, connection: Connection, seen: Snapshot) -> int:
-        rows = sums.added_up((*key, body) for key, body in seen.rows.items())
-        sums.check(rows, _record(connection, seen.head) if seen.head != START else None, self._database.name)
-        return rows
+        last = _record(connection, seen.head) if seen.head != START else None
+        return sums.checked(seen.rows, last, self._database.name)
 
-    def _checked_head(self, connection: Connection, rows: Sequence[tuple[str, str]]) -> tuple[Head, list[Row]]:
+    def _checked_head(self, connection: Connection, rows: Sequence[tuple[str, str]]) -> tuple[Head, Rows]:
         """The last record, once it is sure that we may follow it, and some rows as they are before."""
         epoch, holder, head, found = self._database.standing(connection, rows)
         if self.epoch is None:
@@ -454,7 +452,11 @@ def _record(connection: Connection, head: Head) -> Record | None:
 
 def _rows(connection: Connection, kinds: Sequence[str]) -> Rows:
     statement, values = schema.rows_of(kinds) if kinds else (schema.ROWS, {})
-    return {(kind, id_): body for kind, id_, body in connection.execute(statement, **values)}
+    found = connection.execute(statement, **values)
+    rows = {(kind, id_): body for kind, id_, body in found}
+    if len(rows) < len(found):
+        raise Forged("the ledger has a row twice, which its own table refuses; go back to a copy")
+    return rows
 
 
 def _named(execute: Callable[..., list[tuple[Any, ...]]], kind: str, names: Sequence[str]) -> Iterator[tuple[str, str]]:

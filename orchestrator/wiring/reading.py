@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _CAMPAIGN = ".blastdoor"
 _TASK_NOTE = "task.txt"
-# Of a ledger with so many records, whoever only looks has all rows compared with their seal, too: that takes less than a
-# tenth of a second. Of a longer one, only who acts.
+# Up to so many records, all rows are compared with their seal for whoever only looks, too, in less than a tenth of a
+# second. Of a longer ledger, only for who acts.
 SHORT_LEDGER = 20_000
 # In the folder of a comparison of campaigns, which has each of them in a folder of its own.
 AB_FILE = "ab.json"

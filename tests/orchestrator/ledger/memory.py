@@ -27,10 +27,11 @@ from orchestrator.ledger import (
 )
 from orchestrator.ledger import rows as sums
 from orchestrator.ledger.chain import link
+from orchestrator.ledger.database import Rows
 from orchestrator.ledger.errors import Fenced
 from orchestrator.ledger.lock import Holder
 from orchestrator.ledger.sqlite import make_file
-from orchestrator.ledger.store import Rows, Snapshot, Where
+from orchestrator.ledger.store import Snapshot, Where
 
 _TOKEN = b"kept in memory by tests: "
 
@@ -43,7 +44,7 @@ class Kept:
     records: list[Record] = field(default_factory=list)
     rows: Rows = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
-    sum: int = sums.EMPTY
+    sum: int = 0
     epoch: int = 0
     holder: str = ""
     guard: threading.Lock = field(default_factory=threading.Lock)
@@ -95,7 +96,7 @@ class MemoryLedger(Ledger):
                 raise Corrupt(f"{self.where} does not end with the last record of this session")
             old = {key: self._kept.rows[key] for key in rows.keys() & self._kept.rows.keys()}
             new = {key: body for key, body in rows.items() if body is not None}
-            self._kept.sum += _sum(new) - _sum(old)
+            self._kept.sum += sums.added_up(new) - sums.added_up(old)
             written = link(self._kept.head, entries, at, self.epoch, sums.digest(self._kept.sum))
             self._kept.records += written
             self._kept.rows |= new
@@ -139,8 +140,7 @@ class MemoryLedger(Ledger):
 
     def check(self, seen: Snapshot) -> int:
         last = self._kept.records[seen.head.seq - 1] if seen.head != START else None
-        sums.check(_sum(seen.rows), last, str(self.where))
-        return _sum(seen.rows)
+        return sums.checked(seen.rows, last, str(self.where))
 
     def head(self) -> Head:
         return self._kept.head
@@ -168,10 +168,6 @@ class MemoryLedger(Ledger):
             "".join(texts).encode()
         except UnicodeEncodeError as error:
             raise LedgerError(f"{self.where} cannot hold text with lone surrogates; escape them first") from error
-
-
-def _sum(rows: Rows) -> int:
-    return sums.added_up((*key, body) for key, body in rows.items())
 
 
 def keep_ledgers_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,7 @@ def test_an_append_waits_four_times(through: Ledger, line: Proxy, events: int, r
     """For the beginning, the fence with the head, all that is written, and the commit: however much it is."""
     kept: dict[tuple[str, str], str | None] = {("n", str(number)): "{}" for number in range(rows)}
     gone = dict.fromkeys(kept)
+    through.snapshot()
     for changed in (kept, kept, gone):
         before = line.turns
         through.append([Entry("a", "{}")] * events, changed, AT)

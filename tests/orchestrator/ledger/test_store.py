@@ -35,7 +35,7 @@ from orchestrator.ledger import (
     canonical,
 )
 from orchestrator.ledger import sqlite as dialect
-from orchestrator.ledger.store import Rows
+from orchestrator.ledger.database import Rows
 from tests.orchestrator.ledger.raw import Raw
 
 AT = "2026-01-02T03:04:05+00:00"

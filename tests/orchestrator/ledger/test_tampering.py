@@ -140,6 +140,20 @@ def test_t99_forged_rows_are_found(filled: Ledger, raw: Raw, statement: str) -> 
         assert ledger.head() == filled.head()
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_t99_a_row_that_is_there_twice(filled: Ledger, raw: Raw) -> None:
+    """A table made again without its key gives one row to who reads all, and may give another to who asks for one."""
+    for statement in (
+        "CREATE TABLE other AS SELECT * FROM projection",
+        "INSERT INTO other SELECT kind, id, 'forged' FROM projection",
+        "DROP TABLE projection",
+        "ALTER TABLE other RENAME TO projection",
+    ):
+        raw.execute(statement)
+    with pytest.raises(Forged, match="twice"):
+        filled.snapshot()
+
+
 def test_t99_forged_while_it_is_written(filled: Ledger, raw: Raw) -> None:
     """A row that is changed beside the one who writes is not sealed by what is written next."""
     raw.execute(ROWS["added"])

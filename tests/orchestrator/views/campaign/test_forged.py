@@ -1,4 +1,4 @@
-"""T99: rows of a ledger that were changed beside an intact chain are found by verify, and by whoever would act on them."""
+"""T99: rows that were changed beside an intact chain are found by verify, and by whoever would act on them."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ FORGED = {
     "money": "UPDATE projection SET body = replace(body, '5000000', '6000000') WHERE kind = 'accounts'",
     "campaign": "UPDATE projection SET body = replace(body, '\"openings\"', '\"openingz\"') WHERE kind = 'campaign'",
     "census": "DELETE FROM projection WHERE kind = 'census'",
-    "another node": "INSERT INTO projection SELECT kind, '1.9', body FROM projection WHERE kind = 'node' AND id = '1.1'",
+    "another node": "INSERT INTO projection SELECT 'node', '1.9', body FROM projection WHERE kind || id = 'node1.1'",
     "nonsense": "UPDATE projection SET body = '{' WHERE kind = 'node' AND id = '1.1'",
     "no text": "UPDATE projection SET body = CAST(x'ff00' AS TEXT) WHERE kind = 'node' AND id = '1.1'",
     "another kind": "INSERT INTO projection VALUES ('mischief', '1', '{}')",

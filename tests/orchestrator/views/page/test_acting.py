@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-import sqlite3
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
