@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from orchestrator.budget import BOOKS, Accounts
+from orchestrator.budget import BOOKS, Accounts, DoesNotFit
 from orchestrator.domain.events import read_event
 from orchestrator.domain.folding import fold
 from orchestrator.domain.state import Key, State
@@ -67,8 +67,8 @@ class _Folded:
             event = read_event(record.body)
             self._booked |= book(self._accounts, event)
             fold(self._state, event, record.at)
-        except (KeyError, ValueError, AttributeError) as error:
-            raise ChainBroken(record.seq, f"its event speaks of something unknown ({type(error).__name__})") from None
+        except (KeyError, ValueError, AttributeError, DoesNotFit) as error:
+            raise ChainBroken(record.seq, f"its event fits none before it ({type(error).__name__})") from None
 
 
 def _is_same(key: Key, body: str | None, expected: str | None) -> bool:

@@ -65,7 +65,7 @@ def list_events(task: Path, after: int, as_json: bool) -> None:
 @json_option
 @task_argument
 def verify(task: Path, kept: Path | None, as_json: bool) -> int:
-    """Prove that no record was changed, moved or removed, and that every row is what the records add up to.
+    """Prove that no record was changed, moved or removed, and that all rows are what they add up to.
 
     Only a head kept elsewhere shows that the end was not cut off. Exit code 1 when anything was changed.
     """
