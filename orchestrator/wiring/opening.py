@@ -14,7 +14,7 @@ from orchestrator.domain.node import run_of
 from orchestrator.domain.records import Role, Run
 from orchestrator.domain.state import State, no_collection
 from orchestrator.domain.verdict import Aim
-from orchestrator.git import Candidates
+from orchestrator.git import Candidates, GitError
 from orchestrator.ledger import Artifacts, CampaignLock, Ledger, LedgerError, Missing
 from orchestrator.loop.book import Book
 from orchestrator.loop.campaign import Campaign
@@ -147,7 +147,7 @@ async def open_campaign(
             shutil.rmtree(folder / "live", ignore_errors=True)
             candidates = Candidates(folder / "candidates.git")
             start = _start_of(book, start, how)
-            root = _root(candidates, taken, start)
+            root = _root(candidates, taken, book.state, start)
             awake = Awake(held=book.late_s)
             models = await stack.enter_async_context(open_models(task, options, settings, book, folder, awake))
             of = whole if base else None
@@ -331,9 +331,13 @@ def _without_effect(options: Options, searcher: Proposer) -> tuple[str, ...]:
     )
 
 
-def _root(candidates: Candidates, taken: Snapshot, start: str | None) -> Tree:
-    """The tree that the run begins with: the workspace, or an earlier node's."""
-    return taken.tree if start is None else candidates.read(start)
+def _root(candidates: Candidates, taken: Snapshot, state: State, start: str | None) -> Tree:
+    """The tree that the run begins with: the workspace, or an earlier node's by its commit on record."""
+    if start is None:
+        return taken.tree
+    if commit := state.nodes[start].commit:
+        return candidates.read(commit)
+    raise GitError(f"node {start} has no candidate (blastdoor tree shows those that have)")
 
 
 def _start_of(book: Book, start: str | None, how: How) -> str | None:

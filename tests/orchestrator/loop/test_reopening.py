@@ -246,3 +246,15 @@ async def test_live_logs_of_the_dead(folder: Path) -> None:
     async with scripted(folder, None, {"value": 1}, how=How.RESUME) as session:
         assert not stale.exists()
         await session.run()
+
+
+async def test_t99_a_branch_that_was_moved(folder: Path) -> None:
+    """A run begins with the commit that is on record for a node, wherever the branch of that name points by now."""
+    async with scripted(folder, None, {"value": 3}) as session:
+        await session.run()
+        found = session.bench.state.nodes["1.1"].commit
+    branches = folder / ".blastdoor/candidates.git/refs/heads"
+    (branches / "1.1").write_bytes((branches / "1").read_bytes())
+    async with scripted(folder, None, {"value": 5}, how=How.NEW_RUN, start="1.1") as session:
+        assert found
+        assert session.bench.root == session.bench.candidates.read(found)
