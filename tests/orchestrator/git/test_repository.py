@@ -710,3 +710,25 @@ def test_a_pipe_as_a_repository_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "candidates.git")
     with pytest.raises(GitError, match="cannot be used"):
         Candidates(tmp_path / "candidates.git")
+
+
+@pytest.mark.parametrize("end", ["", "^{tree}", ":a.py"], ids=["commit", "tree", "file"])
+def test_t99_an_object_with_other_bytes(candidates: Candidates, tmp_path: Path, end: str) -> None:
+    """What lies under the name of an object, and is not what the name says, is no candidate."""
+    commits = [candidates.write(name, Tree({"a.py": File(name.encode())}), None, name, AT) for name in ("1", "2")]
+    repository = tmp_path / "candidates.git"
+    old, new = (git(repository, "rev-parse", f"{commit}{end}") for commit in commits)
+    objects = {}
+    for line in git(repository, "cat-file", "--batch-all-objects", "--batch-check").splitlines():
+        oid, word, _ = line.split()
+        taken = new if oid == old else oid
+        data = subprocess.run(["git", "-C", str(repository), "cat-file", word, taken], check=True, capture_output=True)
+        kind = {"commit": packs.COMMIT, "tree": packs.TREE, "blob": packs.BLOB}[word]
+        objects[bytes.fromhex(oid)] = packs.packed(kind, data.stdout)
+    shutil.rmtree(repository / "objects/pack")
+    (repository / "objects/pack").mkdir()
+    packs.write_packs(repository / "objects/pack", objects)
+    found = Candidates(repository)
+    assert found.read(commits[1]) == Tree({"a.py": File(b"2")})
+    with pytest.raises(GitError):
+        found.read(commits[0])
