@@ -303,6 +303,11 @@ class Ledger:
     def head(self) -> Head:
         return self._read(_head)
 
+    @property
+    def last(self) -> Head | None:
+        """The last record that this session knows of, without a look; None before it seized the ledger."""
+        return self._head
+
     def has(self, head: Head) -> bool:
         """Whether this record is in it, at its place."""
         return self._read(lambda connection: _has(connection, head))

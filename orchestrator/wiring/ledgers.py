@@ -10,19 +10,32 @@ import secrets
 import tomllib
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from orchestrator.files import open_plain, sync
-from orchestrator.ledger import Address, CampaignLock, Ledger, LedgerError, Missing, NotALedger, Where
+from orchestrator.ledger import (
+    START,
+    Address,
+    CampaignLock,
+    Ledger,
+    LedgerError,
+    Missing,
+    NotALedger,
+    Replaced,
+    Where,
+    read_head,
+    write_head,
+)
 from orchestrator.settings import Settings
 from orchestrator.text import printable
 
 FILE = "ledger.sqlite3"
 NOTE = "ledger.toml"
+HEAD = "head.json"
 _LONGEST_NOTE = 1 << 16
 _TEXT = """# The ledger of this campaign is in a PostgreSQL database. Its URL is the setting `ledger`, not kept here.
 campaign = "{campaign}"
@@ -134,6 +147,25 @@ def forget_ledger(folder: Path, ledger: Ledger) -> None:
     _write_note(folder, note.model_copy(update={"made": False}))
     if not ledger.forget():
         _write_note(folder, note)
+
+
+def check_head(folder: Path, ledger: Ledger) -> None:
+    """Whether the ledger still has the last record that is known here. Raises Replaced: one that was put back to an
+    earlier day lacks what was done since, and candidates and bytes of it are in the folder.
+    """
+    path = folder / HEAD
+    if path.exists() and ledger.head() != START and not ledger.has(head := read_head(path)):
+        raise Replaced(
+            f"the ledger lacks record {head.seq}, which was written from here: an older one was put back, or another"
+            f" one; put back the newest, or remove {path} to go on from this one"
+        )
+
+
+def keep_head(folder: Path, ledger: Ledger) -> None:
+    """The last record of this session, as far as the folder can be written."""
+    if (head := ledger.last) and head != START:
+        with suppress(LedgerError):
+            write_head(folder / HEAD, head)
 
 
 @contextmanager

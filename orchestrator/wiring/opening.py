@@ -42,7 +42,7 @@ from orchestrator.wiring.combining import (
 )
 from orchestrator.wiring.fitting import ceiling_of
 from orchestrator.wiring.least import check_cap
-from orchestrator.wiring.ledgers import forget_ledger, has_records, take_ledger
+from orchestrator.wiring.ledgers import check_head, forget_ledger, has_records, keep_head, take_ledger
 from orchestrator.wiring.models import asks_a_model, open_models, ready_models
 from orchestrator.wiring.options import Options, resolve
 from orchestrator.wiring.parts import make_deadline
@@ -112,7 +112,9 @@ async def open_campaign(
         has_nothing = stack.enter_context(_campaign_place(folder))
         ledger = _ledger(folder, how, settings)
         stack.callback(ledger.close)
+        stack.callback(keep_head, folder, ledger)
         try:
+            check_head(folder, ledger)
             artifacts = Artifacts(folder / "artifacts", deferred=True)
             book = Book(ledger, artifacts)
             stack.push_async_callback(book.close)
@@ -166,6 +168,7 @@ async def open_campaign(
             begin(book, bench, task, site, options, form, taken, how, start, lower_tier, combine, by)
             await book.durable()
             has_nothing = False
+            keep_head(folder, ledger)
             remember_task(folder, task_folder)
             if bench.purse:
                 site.paid_by(bench.purse)

@@ -145,13 +145,16 @@ class MemoryLedger(Ledger):
     def head(self) -> Head:
         return self._kept.head
 
+    def has(self, head: Head) -> bool:
+        return head in (Head(record.seq, record.hash) for record in self._kept.records)
+
     def holder(self) -> tuple[int, str]:
         return self._kept.epoch, self._kept.holder
 
     def ask(self, kind: str, body: str, at: str, of: Head | None = None) -> int:
         self._check_writable()
         with self._kept.guard:
-            if of is not None and of not in (Head(record.seq, record.hash) for record in self._kept.records):
+            if of is not None and not self.has(of):
                 raise Replaced(f"{self.where} is another campaign than the one that this was asked of")
             self._kept.requests.append(Request(len(self._kept.requests) + 1, at, kind, body))
             return len(self._kept.requests)

@@ -10,7 +10,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import run_of
 from orchestrator.git import GitError
-from orchestrator.ledger import Fenced, Full, Ledger, LedgerError
+from orchestrator.ledger import Fenced, Full, Ledger, LedgerError, Replaced
 from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import read_campaign
@@ -258,3 +258,22 @@ async def test_t99_a_branch_that_was_moved(folder: Path) -> None:
     async with scripted(folder, None, {"value": 5}, how=How.NEW_RUN, start="1.1") as session:
         assert found
         assert session.bench.root == session.bench.candidates.read(found)
+
+
+@pytest.mark.usefixtures("on_disk")
+async def test_a_ledger_of_an_earlier_day(folder: Path) -> None:
+    """One that was put back lacks what was done since; who knows better says so, and goes on from there."""
+    kept = folder / ".blastdoor"
+    async with scripted(folder, None, {"value": 3}, attempts=1) as session:
+        await session.run()
+    earlier = (kept / "ledger.sqlite3").read_bytes()
+    async with scripted(folder, None, {"value": 5}, how=How.RESUME, attempts=2) as session:
+        await session.run()
+        last = session.bench.book.ledger.head()
+    (kept / "ledger.sqlite3").write_bytes(earlier)
+    with pytest.raises(Replaced, match=f"lacks record {last.seq}, which was written from here"):
+        async with scripted(folder, None, {"value": 5}, how=How.RESUME, attempts=2):
+            pass
+    (kept / "head.json").unlink()
+    async with scripted(folder, None, {"value": 5}, how=How.RESUME, attempts=2) as session:
+        assert session.bench.state.nodes.keys() == {"1", "1.1"}
