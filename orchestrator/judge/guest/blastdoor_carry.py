@@ -45,6 +45,11 @@ _SETTING_NAMES = ("matplotlibrc",)
 _OUTPUT = ("-o", "--out", "--output", "--output-file")
 # Programs in these languages can be started by what every image has, so their text stays where it is.
 _SCRIPTS = ("", ".py", ".sh", ".bash", ".pl", ".awk")
+# Signals that stop a process, or that it outlives: a stand-in that repeats one of them would never end.
+_NO_END = (
+    signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT, signal.SIGCHLD, signal.SIGURG,
+    signal.SIGWINCH,
+)  # fmt: skip
 # So many answers in a row that came before their time: nobody waits for anything there.
 _TOO_EARLY = 20
 _ENDED = {"code": int, "stdout": bytes, "stderr": bytes, "files": dict}
@@ -210,8 +215,8 @@ def run_elsewhere(ask: Ask, argv: Sequence[str], folder: Path) -> int:
     if refused:
         sys.stderr.write(f"{argv[0]}: changed files that are not its own, and they stay: {', '.join(refused[:5])}\n")
     code = int(ended["code"])
-    if -64 < code < 0:  # it was ended by a signal, and so is the stand-in
-        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+    if -code in signal.valid_signals() and -code not in _NO_END:  # it was ended by a signal, and so is the stand-in
+        if -code != signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     return code & 0xFF

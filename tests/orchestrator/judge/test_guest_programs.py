@@ -1,6 +1,11 @@
 """Programs that an evaluator starts: what goes along to the candidate's chamber, and what may come back."""
 
 import importlib
+import json
+import os
+import resource
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,6 +163,30 @@ def test_a_candidate_that_does_not_say_how_it_ended(guest: ModuleType, answer: o
 
     assert guest._ended(ask, {})["code"] == 125
     assert len(asked) <= 30
+
+
+NO_END = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT, signal.SIGCHLD)
+
+
+@pytest.mark.parametrize("code", [0, 3, 256, 10**30, -(10**30), *(-number for number in range(1, 66))])
+def test_t102_a_stand_in_ends_whatever_code_it_repeats(guest: ModuleType, tmp_path: Path, code: int) -> None:
+    """No code of a candidate's stops it, or lets it live; one that ended by a signal is still seen to have done so."""
+    (tmp_path / "carrying.json").write_text(
+        json.dumps({"scratch": "/nowhere", "kept": str(tmp_path), "program": "/nowhere/x", "env": {}})
+    )
+    answers = {"start": 1, "wait": {"code": code, "stdout": b"", "stderr": b"", "files": {}}}
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  it lives as long as the child
+        os._exit(guest.run_elsewhere(lambda function, *_: answers[function], ["tool"], tmp_path))
+    _, status = os.waitpid(child, os.WUNTRACED)
+    if os.WIFSTOPPED(status):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert not os.WIFSTOPPED(status)
+    ends = -code in signal.valid_signals() and -code not in (*NO_END, signal.SIGURG, signal.SIGWINCH)
+    assert os.waitstatus_to_exitcode(status) == (code if ends else code & 0xFF)
 
 
 def test_runs(guest: ModuleType, tmp_path: Path) -> None:
