@@ -1,7 +1,8 @@
-"""A connection that says what it wants, or goes.
+"""A connection that says what it wants and takes the answer, or goes.
 
 Anybody on the machine can open connections, say nothing or half of a request, and keep them: the server's room for
-connections would be full of those. So half a request has some seconds, and of very many the oldest goes at once.
+connections would be full of those. So half a request has some seconds, and of very many the oldest goes at once. An
+answer that is not read has some seconds, too.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 REQUEST_S = 10.0
+# Until an answer that is held up by its reader goes on.
+ANSWER_S = 30.0
 MOST_WAITING = 128
 
 _waiting: "weakref.WeakKeyDictionary[ServerState, dict[Prompt, asyncio.TimerHandle]]" = weakref.WeakKeyDictionary()
@@ -37,6 +40,8 @@ class Handshakes:
 
 
 class Prompt(H11Protocol):
+    _unread: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its own parent's
         super().connection_made(transport)
         self._await_request()
@@ -48,8 +53,19 @@ class Prompt(H11Protocol):
         else:
             self._forget()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(ANSWER_S, self._give_up)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread:
+            self._unread.cancel()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        if self._unread:
+            self._unread.cancel()
         super().connection_lost(exc)
 
     def _await_request(self) -> None:

@@ -6,27 +6,32 @@ once, within a minute. If it is shown twice, nobody knows who was first: both ar
 
 Everything is served under a place that nobody can guess. A browser sends a cookie to every server of a host, whatever
 the port, but only below the cookie's path: a server of somebody else would have to know the place to be sent it.
+
+A session is not kept here: its name carries our own seal of what it may do. So there is no room for sessions that
+somebody could fill, and nobody's session gives way to another.
 """
 
+import base64
 import hmac
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 CODE_S = 60.0
-MOST_SESSIONS = 256
 _MOST_FIELDS = 20
 
 
-@dataclass(eq=False)
+@dataclass
 class Session:
-    """One browser. `key` is what each of its acts has to show beside the cookie: no other site can read it."""
+    """One browser, by a name that nobody can guess. `key` is what each of its acts has to show beside the cookie: no
+    other site can read it.
+    """
 
+    name: str
     acts: bool
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    key: str
     is_over: bool = False
 
 
@@ -48,7 +53,9 @@ class Entrance:
         self.place = place or secrets.token_urlsafe(18)
         self._clock = clock
         self._code: _Code | None = None
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._seal = secrets.token_bytes(32)
+        # Sessions of codes, which can still be put out: one for each code that we drew.
+        self._by_code: dict[str, Session] = {}
 
     def code(self) -> str:
         """For one browser, to look."""
@@ -65,18 +72,19 @@ class Entrance:
         if len(tokens) == 1 and not codes:
             for token, acts in self._tokens.items():
                 if _is_same(tokens[0], token):
-                    return self._admit(Session(acts))
+                    return self._admit(acts=acts).name
         if len(codes) == 1 and not tokens and self._code and _is_same(codes[0], self._code.text):
             return self._trade(self._code)
         return None
 
     def session(self, name: str) -> Session | None:
-        """That of a cookie. The names are random and long, so to look them up tells nothing of them."""
-        found = self._sessions.get(name)
-        if found is None or found.is_over:
-            return None
-        self._sessions.move_to_end(name)
-        return found
+        """That of a cookie."""
+        nonce, _, seal = name.partition(".")
+        for acts in (False, True):
+            if _is_same(seal, self._sealed(f"session {acts} {nonce}")):
+                found = self._by_code.get(name) or Session(name, acts, self._sealed(f"key {nonce}"))
+                return None if found.is_over else found
+        return None
 
     def _trade(self, code: _Code) -> str | None:
         if self._clock() > code.until:
@@ -84,17 +92,19 @@ class Entrance:
         if code.session:
             code.session.is_over = True
             return None
-        code.session = Session(acts=False)
-        return self._admit(code.session)
+        code.session = self._admit(acts=False)
+        self._by_code[code.session.name] = code.session
+        return code.session.name
 
-    def _admit(self, session: Session) -> str:
-        name = secrets.token_urlsafe(32)
-        self._sessions[name] = session
-        while len(self._sessions) > MOST_SESSIONS:
-            _, oldest = self._sessions.popitem(last=False)
-            oldest.is_over = True
-        return name
+    def _admit(self, *, acts: bool) -> Session:
+        nonce = secrets.token_urlsafe(18)
+        return Session(f"{nonce}.{self._sealed(f'session {acts} {nonce}')}", acts, self._sealed(f"key {nonce}"))
+
+    def _sealed(self, text: str) -> str:
+        """What only this server could have written about the text."""
+        digest = hmac.digest(self._seal, text.encode("utf-8", "replace"), "sha256")
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def _is_same(given: str, known: str) -> bool:
-    return hmac.compare_digest(given.encode(), known.encode())
+    return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())

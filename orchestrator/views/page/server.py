@@ -5,12 +5,13 @@ import contextlib
 import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -22,9 +23,14 @@ from orchestrator.views.page.entrance import Session
 from orchestrator.views.page.files import TYPES, packed_files, served_files
 from orchestrator.views.page.followed import UNREADABLE, Followed, NotThere
 from orchestrator.views.page.overview import Overview
-from orchestrator.views.page.streams import Audience, Broadcast, TooMany, written
+from orchestrator.views.page.streams import MOST_VIEWERS, Audience, Broadcast, TooMany, Viewer, written
 from orchestrator.views.page.waking import Notices
 
+# Requests of those who look, and as many of those who act: so many are answered at a time, and so many may wait. Some
+# threads are always left for the server's own reading.
+_ANSWERED = 8
+_ASKED = 64
+_THREADS = 32
 # Campaigns that are kept in memory; one that nobody looks at gives way to the next.
 MOST_OPEN = 6
 _SMALL = 1400
@@ -50,7 +56,11 @@ class Server:
         self._files = served_files()
         self._small = packed_files(self._files)
         self._notices = Notices(asyncio.get_running_loop())
-        self._audience = Audience(most_viewers) if most_viewers is not None else Audience()
+        # Those who look, and those who act: neither takes the place of the other.
+        self._audiences = {acts: Audience(most_viewers or MOST_VIEWERS) for acts in (False, True)}
+        self._turns = {acts: asyncio.Semaphore(_ANSWERED) for acts in (False, True)}
+        self._asking = {False: 0, True: 0}
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "page"))
         self._overview = Overview(folders, settings, self._notices)
         self._open: dict[str, Broadcast] = {}
         self._followed: dict[str, Followed] = {}
@@ -61,7 +71,21 @@ class Server:
         self._app.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
+        acts = _may_act(scope)
+        if self._asking[acts] >= _ASKED:
+            told = "many requests wait already; ask again\n"
+            answer = PlainTextResponse(told, 503, headers={"retry-after": "2", "connection": "close"})
+            await answer(scope, receive, send)
+            return
+        self._asking[acts] += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._asking[acts] -= 1
+
+    def _turn(self, request: Request) -> asyncio.Semaphore:
+        """For work in threads. One who reads an answer slowly keeps no turn."""
+        return self._turns[_may_act(request.scope)]
 
     async def close(self) -> None:
         self._is_over = True
@@ -146,7 +170,8 @@ class Server:
         return self._told(request, name)
 
     async def _campaigns(self, request: Request) -> Response:
-        rows = await self._overview.rows()
+        async with self._turn(request):
+            rows = await self._overview.rows()
         if rows and not self._followed and rows[0]["status"] != "not readable":
             # Most likely the next to be looked at; a long one takes a moment to read.
             self._reading = asyncio.create_task(self._read_ahead(rows[0]["id"]))
@@ -184,8 +209,9 @@ class Server:
     def _about(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
-                followed, broadcast = await self._get(request.path_params["id"])
-                return await asyncio.to_thread(_worked, followed, work, request, broadcast.is_up_to_date)
+                async with self._turn(request):
+                    followed, broadcast = await self._get(request.path_params["id"])
+                    return await asyncio.to_thread(_worked, followed, work, request, broadcast.is_up_to_date)
             except (NotThere, Missing) as error:
                 return _answer(request, {"error": printable(str(error))}, 404)
             except Exception as error:
@@ -212,52 +238,65 @@ class Server:
 
     async def _updates(self, request: Request) -> Response:
         try:
-            followed, broadcast = await self._get(request.path_params["id"])
+            async with self._turn(request):
+                followed, broadcast = await self._get(request.path_params["id"])
             known = request.headers.get("last-event-id") or request.query_params.get("after", "")
         except (NotThere, Missing) as error:
             return _answer(request, {"error": printable(str(error))}, 404)
         except UNREADABLE as error:
             return _answer(request, {"error": short(str(error), 500)}, 503)
 
-        async def messages() -> AsyncIterator[bytes]:
-            with self._audience.seat() as viewer:
-                broadcast.join(viewer)
-                try:
-                    for message in await asyncio.to_thread(followed.run, lambda it: _missed(it, known)):
-                        yield message
-                    async for message in viewer.messages():
-                        yield message
-                finally:
-                    broadcast.leave(viewer)
+        async def messages(viewer: Viewer) -> AsyncIterator[bytes]:
+            broadcast.join(viewer)
+            try:
+                async with self._turn(request):
+                    missed = await asyncio.to_thread(followed.run, lambda it: _missed(it, known))
+                for message in missed:
+                    yield message
+                async for message in viewer.messages():
+                    yield message
+            finally:
+                broadcast.leave(viewer)
 
         return self._streamed(request, messages)
 
     async def _overview_updates(self, request: Request) -> Response:
-        async def messages() -> AsyncIterator[bytes]:
-            with self._audience.seat() as viewer:
-                self._overview.join(viewer)
-                try:
-                    async for message in viewer.messages():
-                        yield message
-                finally:
-                    self._overview.leave(viewer)
+        async def messages(viewer: Viewer) -> AsyncIterator[bytes]:
+            self._overview.join(viewer)
+            try:
+                async for message in viewer.messages():
+                    yield message
+            finally:
+                self._overview.leave(viewer)
 
         return self._streamed(request, messages)
 
-    def _streamed(self, request: Request, messages: Callable[[], AsyncIterator[bytes]]) -> Response:
-        if self._audience.count >= self._audience.most:
-            told = f"{self._audience.most} viewers are connected, which is the most that this server takes"
+    def _streamed(self, request: Request, messages: Callable[[Viewer], AsyncIterator[bytes]]) -> Response:
+        session: Session = request.scope["session"]
+        audience = self._audiences[session.acts]
+        viewer = Viewer(request.client.host if request.client else "", session.name)
+        if not audience.has_room(viewer):
+            told = f"{audience.most} viewers are connected, which is the most that this server takes"
             return _answer(request, {"error": told}, 503, {"retry-after": "30"})
 
         async def safe() -> AsyncIterator[bytes]:
-            session: Session = request.scope["session"]
-            with contextlib.suppress(TooMany):
-                async for message in messages():
-                    if session.is_over:
-                        return
-                    yield message
+            with contextlib.suppress(TooMany), audience.seat(viewer):
+                self._asking[session.acts] -= 1  # from here on the seat counts
+                try:
+                    async for message in messages(viewer):
+                        if session.is_over:
+                            return
+                        yield message
+                finally:
+                    self._asking[session.acts] += 1
 
         return StreamingResponse(safe(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+def _may_act(scope: Scope) -> bool:
+    """The frame of the page is given to one who is nobody yet."""
+    session: Session | None = scope["session"]
+    return session is not None and session.acts
 
 
 def _worked(followed: Followed, work: Work, request: Request, is_up_to_date: bool) -> Response:

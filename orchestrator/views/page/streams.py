@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -43,9 +44,11 @@ class TooMany(Exception):
 
 
 class Viewer:
-    """One connection. What waits for it is bounded."""
+    """One connection, from which address, of which session. What waits for it is bounded."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "", session: str = "") -> None:
+        self.address = address
+        self.session = session
         self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(_QUEUED)
 
     def give(self, message: bytes | None) -> None:
@@ -76,21 +79,41 @@ class Viewer:
 
 
 class Audience:
-    """All viewers of a server, and how many there may be."""
+    """All viewers of one kind, and how many there may be. Of a full room goes the newest of whoever has most of it, by
+    address and then by session: nobody fills it alone.
+    """
 
     def __init__(self, most: int = MOST_VIEWERS) -> None:
         self.most = most
-        self.count = 0
+        self._viewers: list[Viewer] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._viewers)
+
+    def has_room(self, viewer: Viewer) -> bool:
+        return self.count < self.most or self._heaviest(viewer) is not viewer
 
     @contextlib.contextmanager
-    def seat(self) -> Iterator[Viewer]:
-        if self.count >= self.most:
+    def seat(self, viewer: Viewer) -> Iterator[Viewer]:
+        if not self.has_room(viewer):
             raise TooMany
-        self.count += 1
+        if self.count >= self.most:
+            heaviest = self._heaviest(viewer)
+            self._viewers.remove(heaviest)
+            heaviest.give(None)
+        self._viewers.append(viewer)
         try:
-            yield Viewer()
+            yield viewer
         finally:
-            self.count -= 1
+            if viewer in self._viewers:
+                self._viewers.remove(viewer)
+
+    def _heaviest(self, newcomer: Viewer) -> Viewer:
+        everyone = [*self._viewers, newcomer]
+        addresses, sessions = Counter(it.address for it in everyone), Counter(it.session for it in everyone)
+        at = range(len(everyone))
+        return everyone[max(at, key=lambda it: (addresses[everyone[it].address], sessions[everyone[it].session], it))]
 
 
 class Broadcast:

@@ -141,6 +141,10 @@ class Site:
         assert answer.status == code, answer.body
         return answer.json()
 
+    async def enter(self, token: str = TOKEN) -> Headers:
+        """Another browser."""
+        return await cookie_of(self.app, token)
+
     async def campaign(self, target: str = "", code: int = 200) -> Any:
         (row,) = await self.get("/api/campaigns")
         return await self.get(f"/api/campaign/{row['id']}{target}", code)

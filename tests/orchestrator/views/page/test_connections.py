@@ -63,6 +63,23 @@ def test_half_a_request_has_some_seconds(served: Callable[..., Served], monkeypa
         it.close()
 
 
+def test_t103_an_answer_that_nobody_reads_has_some_seconds(
+    served: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections that are full of answers would be all that the server takes."""
+    monkeypatch.setattr(connections, "ANSWER_S", 0.5)
+    started = served()
+    greedy = socket.socket()
+    greedy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    greedy.settimeout(HANG_S)
+    greedy.connect(("127.0.0.1", started.port))
+    request = f"GET /{PLACE}/ HTTP/1.1\r\nhost: 127.0.0.1:{started.port}\r\n\r\n".encode()
+    with pytest.raises((ConnectionResetError, BrokenPipeError)):
+        greedy.sendall(request * 100_000)
+    greedy.close()
+    assert status(started, f"/{PLACE}/") == 200
+
+
 def test_half_a_handshake_has_some_seconds(
     tmp_path: Path, served: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,9 +5,9 @@ from urllib.parse import quote
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from orchestrator.views.page.entrance import CODE_S, MOST_SESSIONS, Entrance
+from orchestrator.views.page.entrance import CODE_S, Entrance
 from orchestrator.views.page.guard import HEADERS, Guard
-from tests.orchestrator.views.page.conftest import HOST, PLACE, PORT, TOKEN, Headers, asked, cookie_of
+from tests.orchestrator.views.page.conftest import CONTROL, HOST, PLACE, PORT, TOKEN, Headers, asked, cookie_of
 
 
 async def inner(scope: Scope, receive: Receive, send: Send) -> None:
@@ -172,13 +172,41 @@ async def test_a_code_grows_old(app: Guard, entrance: Entrance, clock: Clock) ->
     assert (await asked(app, "/api/campaigns", headers=headers)).status == 200
 
 
-async def test_sessions_are_bounded(app: Guard, entrance: Entrance) -> None:
-    """One who has the token cannot fill the memory with them; the one that was used last stays."""
-    first, used = await cookie_of(app), await cookie_of(app)
-    for _ in range(MOST_SESSIONS):
+@pytest.mark.parametrize("token", [TOKEN, CONTROL])
+async def test_t103_no_session_takes_the_place_of_another(token: str) -> None:
+    """One who enters over and over puts nobody out, and fills no memory."""
+    entrance = Entrance(TOKEN, CONTROL, PLACE)
+    app = Guard(inner, entrance, 8420)
+    first = await cookie_of(app, token)
+    sizes = {name: len(it) for name, it in vars(entrance).items() if hasattr(it, "__len__")}
+    for _ in range(300):
         await cookie_of(app)
-        assert (await asked(app, "/api/campaigns", headers=used)).status == 200
-    assert (await asked(app, "/api/campaigns", headers=first)).status == 401
+    assert (await asked(app, "/api/campaigns", headers=first)).status == 200
+    assert {name: len(it) for name, it in vars(entrance).items() if hasattr(it, "__len__")} == sizes
+
+
+def test_a_session_cannot_be_made_up() -> None:
+    """Nor can one of who looks be turned into one of who acts; another server's is none."""
+    entrance = Entrance(TOKEN, CONTROL, PLACE)
+    looks, acts = (entrance.enter(f"token={quote(it)}".encode()) or "" for it in (TOKEN, CONTROL))
+    assert [it and it.acts for it in map(entrance.session, (looks, acts))] == [False, True]
+    nonce, _, seal = looks.partition(".")
+    other = acts.partition(".")[2]
+    odd = (
+        "",
+        ".",
+        nonce,
+        f"{nonce}.",
+        f".{seal}",
+        f"{nonce}.{other}",
+        f"{nonce}x.{seal}",
+        f"{looks}=",
+        "\udcff.\udcff",
+    )
+    assert [entrance.session(name) for name in odd] == [None] * len(odd)
+    assert Entrance(TOKEN, CONTROL, PLACE).session(acts) is None
+    keys = [it and it.key for it in map(entrance.session, (looks, acts, acts))]
+    assert keys[0] != keys[1] == keys[2]
 
 
 async def test_tls_makes_the_cookie_secure(entrance: Entrance) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import shutil
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
@@ -19,7 +20,7 @@ from orchestrator.views.page.summary import Standing, read_standing
 from orchestrator.views.page.waking import Notices
 from orchestrator.wiring.ledgers import FILE
 from tests.orchestrator.views.campaign.conftest import Stage, stage
-from tests.orchestrator.views.page.conftest import HOST, PLACE, Site, asked, grow
+from tests.orchestrator.views.page.conftest import HOST, PLACE, Headers, Site, asked, grow
 
 __all__ = ["stage"]  # a fixture, of commands
 
@@ -136,7 +137,9 @@ def _bytes(folder: Path) -> dict[str, bytes]:
 class Stream:
     """One that listens: what it is sent, message by message."""
 
-    def __init__(self, site: Site, target: str) -> None:
+    def __init__(self, site: Site, target: str, headers: Headers | None = None, address: str = "127.0.0.1") -> None:
+        self._headers = headers or site.headers
+        self._client = (address, 4711)
         self.sent: asyncio.Queue[bytes] = asyncio.Queue()
         self._left = asyncio.Event()
         self._task = asyncio.create_task(self._listen(site, target))
@@ -150,7 +153,8 @@ class Stream:
             "raw_path": path.encode(),
             "query_string": query.encode(),
         }
-        scope |= {"headers": [(name.encode(), value.encode()) for name, value in site.headers], "root_path": ""}
+        scope |= {"headers": [(name.encode(), value.encode()) for name, value in self._headers], "root_path": ""}
+        scope["client"] = self._client
         first = True
 
         async def receive() -> MutableMapping[str, Any]:
@@ -393,10 +397,68 @@ async def test_a_viewer_that_does_not_keep_up_starts_again() -> None:
 
 def test_an_audience_has_an_end() -> None:
     audience = Audience(1)
-    with audience.seat(), pytest.raises(TooMany), audience.seat():
+    with audience.seat(Viewer()), pytest.raises(TooMany), audience.seat(Viewer()):
         pass
-    with audience.seat():
+    with audience.seat(Viewer()):
         assert audience.count == 1
+
+
+def test_t103_of_a_full_room_goes_who_has_most_of_it() -> None:
+    """By address, then by session, the newest first; one who is alone is never sent away, nor comes in above others."""
+    audience, seats = Audience(4), contextlib.ExitStack()
+    alone = seats.enter_context(audience.seat(Viewer("a", "alone")))
+    many = [seats.enter_context(audience.seat(Viewer("b", name))) for name in ("x", "x", "y")]
+    assert not audience.has_room(Viewer("b", "x"))
+    assert audience.has_room(Viewer("c", "z"))
+    seats.enter_context(audience.seat(Viewer("c", "z")))
+    assert (audience.count, audience.has_room(Viewer("c", "z"))) == (4, False)
+    assert many[1]._waiting.get_nowait() is None
+    assert all(it._waiting.empty() for it in (alone, many[0], many[2]))
+    seats.close()
+    assert audience.count == 0
+
+
+async def test_t103_who_looks_takes_no_stream_of_who_acts(stage: Stage) -> None:
+    """Nor all those of another one who looks; and who acts leaves streams to others, too."""
+    stage.write()
+    async with Site(stage.folder, most_viewers=3, control=True) as site:
+        greedy, other = [await site.enter() for _ in range(2)]
+        (row,) = await site.get("/api/campaigns")
+        address = f"/api/campaign/{row['id']}/updates"
+        held = [Stream(site, address, greedy) for _ in range(3)]
+        for stream in held:
+            await stream.next("again")
+        acting = Stream(site, address)
+        await acting.next("again")
+        assert (await asked(site.app, address, headers=greedy)).status == 503
+        late = Stream(site, address, other)
+        await late.next("again")
+        async with asyncio.timeout(60):
+            await held[2]._task
+        for stream in (acting, late, *held[:2]):
+            await stream.leave()
+
+
+async def test_t103_who_looks_takes_no_turn_of_who_acts(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that take long wait among their own kind, and are refused where very many wait."""
+    stage.write()
+    goes_on, run = threading.Event(), Followed.live
+
+    def live(it: Followed) -> Any:
+        assert goes_on.wait(60)
+        return run(it)
+
+    monkeypatch.setattr(Followed, "live", live)
+    async with asyncio.timeout(100), Site(stage.folder, control=True) as site:
+        greedy = await site.enter()
+        (row,) = await site.get("/api/campaigns")
+        address = f"/api/campaign/{row['id']}/live"
+        slow = [asyncio.create_task(asked(site.app, address, headers=greedy)) for _ in range(100)]
+        refused = [await it for it in itertools.islice(asyncio.as_completed(slow), 36)]
+        assert {it.status for it in refused} == {503}
+        assert (await site.campaign("/acts"))["acts"]
+        goes_on.set()
+        assert sorted(it.status for it in await asyncio.gather(*slow)) == [200] * 64 + [503] * 36
 
 
 def test_no_text_ends_a_message() -> None:
