@@ -19,11 +19,19 @@ _ATTRIBUTES_WITH_PROGRAMS = (b"filter", b"diff=", b"merge=", b"working-tree-enco
 
 
 def apply_text(
-    tree: Tree, text: str | bytes, policy: Policy, form: Form = Form.AUTO, *, effort: Effort | None = None
+    tree: Tree,
+    text: str | bytes,
+    policy: Policy,
+    form: Form = Form.AUTO,
+    *,
+    exact: bool = False,
+    effort: Effort | None = None,
 ) -> Tree:
-    """The tree that an agent's text makes of this one."""
+    """The tree that a text makes of this one. `exact` is for what a person brings and has read: a diff that was cut off
+    is refused, as git does it; a model may miscount.
+    """
     effort = effort or Effort()
-    return apply(tree, parse(text, form, caps=policy.caps, only=policy.only), policy, effort)
+    return apply(tree, parse(text, form, caps=policy.caps, only=policy.only, exact=exact), policy, effort)
 
 
 def apply(tree: Tree, change: Change, policy: Policy, effort: Effort | None = None) -> Tree:

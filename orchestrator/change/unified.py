@@ -2,7 +2,7 @@
 
 Line counts of a hunk are believed where they fit the lines that follow. Where they do not, the hunk goes on as long as
 lines look like its own, and what is left over must not look like a part of it: half of a hunk is never applied.
-Of a diff that a machine wrote, counts that do not fit mean that it was cut off: `exact` refuses them.
+Of a diff that a machine wrote, counts that are missing or do not fit mean that it was cut off: `exact` refuses them.
 """
 
 from collections.abc import Sequence
@@ -68,9 +68,9 @@ def _read_hunks(lines: Sequence[bytes], at: int, cap: int, *, exact: bool) -> tu
         claim, counts = _claims(lines[at])
         end = _end_by_counts(lines, at + 1, *counts) if counts else None
         if end is None:
-            if counts and exact:
-                told = f"line {at + 1}: the hunk has other lines than its header says; the text may be cut off"
-                raise Refusal(Reason.MALFORMED, told)
+            if exact:
+                wrong = "has other lines than its header says" if counts else "does not say how many lines it has"
+                raise Refusal(Reason.MALFORMED, f"line {at + 1}: the hunk {wrong}; the text may be cut off")
             end = _end_by_looks(lines, at + 1)
         hunks.append(_hunk(lines[at + 1 : end], claim, at + 1))
         at = end

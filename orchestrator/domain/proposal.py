@@ -7,6 +7,9 @@ from pydantic import BaseModel, Field, model_validator
 
 Value = bool | int | float | str
 
+# The operator of a change that a person brings.
+BROUGHT = "inject"
+
 
 class Arm(BaseModel, extra="forbid", frozen=True):
     """What was chosen in a slot, like "operator". `among` has all that was on offer, with the weight that each has

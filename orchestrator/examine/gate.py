@@ -85,13 +85,9 @@ def failures_are_no_verdict(*, decided: bool = False) -> Iterator[None]:
 
 
 def refused(tree: Tree, text: bytes, policy: Policy) -> Gated | None:
-    """The rejection of a change that the policy or the tree does not take; nothing has to run for it.
-
-    What comes to a gate was reviewed as it stands: a diff that was cut off is refused, as git does it.
-    """
+    """The rejection of a change that the policy or the tree does not take; nothing has to run for it."""
     try:
-        parse(text, caps=policy.caps, only=policy.only, exact=True)
-        apply_text(tree, text, policy)
+        apply_text(tree, text, policy, exact=True)
     except Refusal as refusal:
         step = Step("change-applies", StepState.FAILED, str(refusal))
         return Gated(Decision.REJECTED, f"{Ending.INVALID}: the change is refused: {refusal}", (step,), Ending.INVALID)

@@ -11,8 +11,7 @@ from typing import Any
 
 from orchestrator.change import File, Policy, Reason, Refusal, Tree
 from orchestrator.change.applying import apply_text
-from orchestrator.change.edits import Form
-from orchestrator.domain.proposal import Proposal, Value
+from orchestrator.domain.proposal import BROUGHT, Proposal, Value
 from orchestrator.task import Float, Parameter, Parameters, active_part, in_order, is_there
 
 _TREES_KEPT = 8
@@ -21,7 +20,7 @@ _TREES_KEPT = 8
 def next_tree(tree: Tree, proposal: Proposal, policy: Policy, parameters: Parameters | None) -> Tree:
     """Raises Refusal for a change that the policy, or the tree, does not take."""
     if proposal.text is not None:
-        return apply_text(tree, proposal.text, policy, Form.AUTO)
+        return apply_text(tree, proposal.text, policy, exact=proposal.operator == BROUGHT)
     if parameters is None:
         raise ValueError("a point was proposed, but the task has no [parameters]")
     policy.check(parameters.file)

@@ -12,7 +12,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.model_use import ModelRole
 from orchestrator.domain.node import path_to
-from orchestrator.domain.proposal import Drawn, Proposal, Value
+from orchestrator.domain.proposal import BROUGHT, Drawn, Proposal, Value
 from orchestrator.domain.records import Draft, Node, Role, Run
 from orchestrator.door import BrokeOff, NotStarted
 from orchestrator.loop.backstop import PAID_ROUNDS
@@ -159,7 +159,7 @@ class Proposing:
     async def _brought(self, injection: int) -> Proposal:
         record = self._bench.state.injections[injection]
         text = (await offload_disk(self._bench.artifacts.get, record.change)).decode()
-        return Proposal(operator="inject", description=record.description, text=text)
+        return Proposal(operator=BROUGHT, description=record.description, text=text)
 
     async def _ask(self, node: Node, tree: Tree, again: int) -> list[Proposal]:
         """A session that ends gives back all that it has open; any other that leaves a tune behind has used it up."""

@@ -125,15 +125,15 @@ def _check_change(reading: Reading, node: Node | None, text: str) -> None:
     policy, best = reading.task.policy(), reading.state.champion()
     try:
         if node is None:
-            parse(text, caps=policy.caps, only=policy.only)
+            parse(text, caps=policy.caps, only=policy.only, exact=True)
         else:
-            apply_text(tree_of(reading, node), text, policy)
+            apply_text(tree_of(reading, node), text, policy, exact=True)
     except Refusal as refusal:
         hint = "; a plain file goes in with --file" if refusal.reason is Reason.NOTHING_FOUND and text.strip() else ""
         raise click.UsageError(f"{refusal}{hint}") from None
     if node is None and best:
         try:
-            apply_text(tree_of(reading, best), text, policy)
+            apply_text(tree_of(reading, best), text, policy, exact=True)
         except Refusal as refusal:
             if refusal.reason is Reason.NOT_EDITABLE:  # whichever node is the best by then; lines may fit that one
                 raise click.UsageError(str(refusal)) from None

@@ -3,13 +3,21 @@
 import json
 from pathlib import Path
 
+import click
 import pytest
 
+from orchestrator.change import Refusal
 from orchestrator.change.forms import parse
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import BROUGHT, Proposal
+from orchestrator.examine.gate import refused
 from orchestrator.ledger import Ledger
+from orchestrator.loop.candidate import next_tree
+from orchestrator.views.campaign import asking
 from orchestrator.views.campaign.asking import person
+from orchestrator.views.campaign.diff import tree_of
+from orchestrator.wiring.reading import read_campaign
 from tests.orchestrator.views.campaign.conftest import Stage
 
 DIFF = '--- a/params.json\n+++ b/params.json\n@@ -1 +1 @@\n-{}\n+{"rows": 9}\n'
@@ -50,6 +58,49 @@ def test_inject_from_stdin_on_the_best(stage: Stage) -> None:
     """Without a node the best of then is meant."""
     stage.run("inject", "--diff", "-", stdin=DIFF)
     assert inbox(stage)[0][1]["on"] is None
+
+
+HUNK = '@@ -1 +1,4 @@\n-{}\n+{\n+\n+"rows": 9\n+}\n'
+ODD = [
+    "--- a/params.json\n+++ b/params.json\n" + HUNK,
+    "diff --git a/params.json b/params.json\nindex 1..2 100644\n"
+    f"--- a/params.json\n+++ b/params.json\n{HUNK}-- \n2.30\n",
+    "--- a/params.json\r\n+++ b/params.json\r\n" + HUNK.replace("\n", "\r\n"),
+    "--- a/params.json\n+++ b/params.json\n@@ -1 +1 @@\n-{}\n+[]\n\\ No newline at end of file\n",
+    "--- a/params.json\n+++ b/params.json\n@@ -1,9 +1,9 @@\n-{}\n+[]\n",
+    "--- a/params.json\n+++ b/params.json\n@@ @@\n-{}\n+[]\n",
+    "```diff\n--- a/params.json\n+++ b/params.json\n@@ -1 +1 @@\n-{}\n+[]\n```\n",
+    "params.json\n<<<<<<< SEARCH\n{}\n=======\n[]\n>>>>>>> REPLACE\n",
+    "file: params.json\n```\n[]\n```\n",
+    'diff --git "a/params.json" "b/params.json"\nold mode 100644\nnew mode 100755\n',
+]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_a_change_that_is_brought_is_read_in_one_way(stage: Stage, text: str) -> None:
+    """Cut off at any line, or within one: gate, inject and the campaign itself take it or refuse it alike."""
+    stage.write()
+    lines = text.splitlines(keepends=True)
+    cuts = ["".join(lines[:count]) for count in range(len(lines) + 1)]
+    taken = []
+    with read_campaign(stage.folder) as reading:
+        policy, tree = reading.task.policy(), tree_of(reading, reading.state.nodes["1"])
+        for cut in dict.fromkeys([*cuts, *(it[:-1] for it in cuts), *(it[:-3] for it in cuts)]):
+            gated = refused(tree, cut.encode(), policy)
+            answers = [gated is None]
+            try:
+                answers.append(bool(asking.inject(reading, cut, "1", "by hand")))
+            except click.UsageError:
+                answers.append(False)
+            try:
+                answers.append(
+                    bool(next_tree(tree, Proposal(operator=BROUGHT, description="", text=cut), policy, None))
+                )
+            except Refusal:
+                answers.append(False)
+            assert len(set(answers)) == 1, (cut, answers)
+            taken.append(gated is None)
+    assert not all(taken)
 
 
 @pytest.mark.parametrize(
