@@ -5,6 +5,8 @@ colour, turns the direction of writing or hides text. Escaping what is escaped a
 import re
 from collections.abc import Iterator
 
+SHOWN_CHARACTERS = 120
+
 # They count as printable, but take no room on a screen while they carry text to a model.
 _FILLERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
@@ -35,6 +37,22 @@ def short(text: str | bytes, width: int) -> str:
     """Printable, with its white space made single, and cut to so many characters."""
     whole = printable(" ".join(text.split()) if isinstance(text, str) else text)
     return whole if len(whole) <= width else whole[: max(0, width - 1)] + "…"
+
+
+def shown(text: str | bytes, limit: int = SHOWN_CHARACTERS) -> str:
+    """A name or a few words of others in one short line, and how much more there was. What is escaped takes room as
+    well: a name of control characters is ten times as long.
+    """
+    whole = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+    told, room, is_piled = [], limit, bool(_PILED_MARKS.search(whole))
+    for one in whole[:limit]:
+        escaped = one if is_plain(one) and not (is_piled and _PILED_MARKS.match(one * 4)) else _escape(one)
+        room -= len(escaped)
+        if room < 0:
+            break
+        told.append(escaped)
+    more = len(whole) - len(told)
+    return "".join(told) + (f"… ({more:,} more)" if more else "")
 
 
 def printable_lines(data: str | bytes, keep: str = "\t") -> Iterator[str]:

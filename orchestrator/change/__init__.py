@@ -7,7 +7,8 @@ does not load it.
 
 from orchestrator.change.effort import Effort
 from orchestrator.change.policy import Caps, Policy
-from orchestrator.change.refusal import Reason, Refusal, shown
+from orchestrator.change.refusal import Reason, Refusal
 from orchestrator.change.tree import File, Tree
+from orchestrator.text import shown
 
 __all__ = ["Caps", "Effort", "File", "Policy", "Reason", "Refusal", "Tree", "shown"]

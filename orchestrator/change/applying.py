@@ -12,8 +12,9 @@ from orchestrator.change.forms import parse
 from orchestrator.change.names import folded, is_attributes
 from orchestrator.change.places import Patch
 from orchestrator.change.policy import Caps, Policy
-from orchestrator.change.refusal import Reason, Refusal, shown, shown_path
+from orchestrator.change.refusal import Reason, Refusal, shown_path
 from orchestrator.change.tree import File, Tree
+from orchestrator.text import shown
 
 _ATTRIBUTES_WITH_PROGRAMS = (b"filter", b"diff=", b"merge=", b"working-tree-encoding")
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from orchestrator.change.edits import Kind
 from orchestrator.change.quoting import quoted, unquoted
-from orchestrator.change.refusal import Reason, Refusal, shown
+from orchestrator.change.refusal import Reason, Refusal
+from orchestrator.text import shown
 
 GIT = b"diff --git "
 OLD, NEW = b"--- ", b"+++ "

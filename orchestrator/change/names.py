@@ -6,7 +6,8 @@ invisible characters, short names, streams and devices of Windows. Such names ar
 
 import unicodedata
 
-from orchestrator.change.refusal import Reason, Refusal, is_plain, shown, shown_path
+from orchestrator.change.refusal import Reason, Refusal, shown_path
+from orchestrator.text import is_plain, shown
 
 PART_BYTES = 255
 

@@ -10,7 +10,8 @@ from functools import cached_property
 
 from orchestrator.change.edits import Hunk, Line, Sign
 from orchestrator.change.effort import Effort
-from orchestrator.change.refusal import Reason, Refusal, shown
+from orchestrator.change.refusal import Reason, Refusal
+from orchestrator.text import shown
 
 _LOOK = 32  # to look at a place at all costs as much as some lines
 _BLANKS = b" \t\r"

@@ -5,9 +5,10 @@ from functools import cached_property
 
 from orchestrator.change.names import check_name, folded, is_special
 from orchestrator.change.patterns import is_exact, matches
-from orchestrator.change.refusal import Reason, Refusal, shown, shown_path
+from orchestrator.change.refusal import Reason, Refusal, shown_path
 from orchestrator.change.regions import Region, difference_outside, split_entry
 from orchestrator.change.tree import File
+from orchestrator.text import shown
 
 _PATTERNS_TOLD = 20
 _FOLDERS = 50  # of one path; what stores the tree takes no more than twice as many

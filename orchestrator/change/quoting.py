@@ -1,6 +1,7 @@
 """Names as git writes them in a diff: in C quotes where they hold anything but plain characters."""
 
-from orchestrator.change.refusal import Reason, Refusal, shown
+from orchestrator.change.refusal import Reason, Refusal
+from orchestrator.text import shown
 
 _LETTERS = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 _ESCAPES = {code: f"\\{letter}" for letter, code in _LETTERS.items()}

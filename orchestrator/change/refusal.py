@@ -3,16 +3,10 @@
 The agent reads the message, and so do people, so whatever it quotes of the agent's text is escaped and short.
 """
 
-import re
 import unicodedata
 from enum import StrEnum
 
-SHOWN_CHARACTERS = 120
-
-# They count as printable, but take no room on a screen while they carry text to a model.
-_FILLERS = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
-)
+from orchestrator.text import shown
 
 
 class Reason(StrEnum):
@@ -100,11 +94,6 @@ class Refusal(Exception):
         self.about = about
 
 
-def is_plain(text: str) -> bool:
-    """Whether every character is seen for what it is."""
-    return text.isprintable() and not _FILLERS.search(text)
-
-
 def shown_path(path: str) -> str:
     """A path as it is written, and its first character that only looks like one of a keyboard's."""
     place, strange = next(((at, one) for at, one in enumerate(path, 1) if not one.isascii()), (0, ""))
@@ -112,12 +101,3 @@ def shown_path(path: str) -> str:
         return shown(path)
     name = unicodedata.name(strange, "a character without a name")
     return f"{shown(path)} (character {place} is not ASCII: U+{ord(strange):04X}, {name})"
-
-
-def shown(text: str | bytes, limit: int = SHOWN_CHARACTERS) -> str:
-    """Text of the agent as one short line without control or invisible characters."""
-    if isinstance(text, bytes):
-        text = text[: 4 * limit + 4].decode("utf-8", "backslashreplace")
-    short = text[:limit]
-    escaped = "".join(one if is_plain(one) else one.encode("unicode_escape").decode("ascii") for one in short)
-    return escaped + ("…" if len(text) > limit else "")

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from orchestrator.change.refusal import shown
 from orchestrator.python_source import parse_python
+from orchestrator.text import shown
 
 _MARK = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _DEFINITION = re.compile(r"[^\W\d]\w{0,99}(?:\.[^\W\d]\w{0,99}){0,7}")

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from orchestrator.change.edits import Edit, Hunk, Kind, Line, Sign
 from orchestrator.change.headers import Header, read_header, starts_section
-from orchestrator.change.refusal import Reason, Refusal, shown
+from orchestrator.change.refusal import Reason, Refusal
+from orchestrator.text import shown
 
 _SIGNS = {b" ": Sign.KEPT, b"-": Sign.GONE, b"+": Sign.NEW}
 _BLANK = (b"", b"\r")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from orchestrator.change.edits import Edit, Kind
 from orchestrator.change.labels import Fence, fence, path_in_info, path_line
-from orchestrator.change.refusal import Reason, Refusal, shown
+from orchestrator.change.refusal import Reason, Refusal
+from orchestrator.text import shown
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ NAME_CAP = 1024
 PART_CAP = 255
 # What is written from outputs must be easy to walk and to remove.
 PARTS_CAP = 128
+_SHOWN = 100
 EXTENSION_CAP = 8192
 PAX_RECORDS = 64
 EXTENSIONS_A_MEMBER = 2
@@ -138,7 +139,7 @@ class Harvest:
         self._long_name = self._long_size = None
         self._extensions = 0
         if self._kind not in "0\x005":
-            raise WireFault(Fault.ENTRY_KIND, f"type {self._kind!r} named {printable(raw.encode())[:80]!r}")
+            raise WireFault(Fault.ENTRY_KIND, f"type {self._kind!r} named {_shown(raw)}")
         if self._kind != "5" and raw.endswith("/"):
             self._kind = "5"
         if self._kind == "5" and size:
@@ -177,13 +178,13 @@ class Harvest:
         for depth in range(1, len(parents) + 1):
             folder = "/".join(parents[:depth])
             if folder in self._files:
-                raise WireFault(Fault.ENTRY_TWICE, f"{folder!r} is a file and a folder")
+                raise WireFault(Fault.ENTRY_TWICE, f"{_shown(folder)} is a file and a folder")
             if folder not in self._folders:
                 # A folder that is only implied costs us its name too; a deep path implies hundreds.
                 self._count_entry()
                 self._folders.add(folder)
         if self._name in self._files or (not is_folder and self._name in self._folders):
-            raise WireFault(Fault.ENTRY_TWICE, repr(self._name))
+            raise WireFault(Fault.ENTRY_TWICE, _shown(self._name))
         if is_folder:
             self._folders.add(self._name)
         else:
@@ -230,7 +231,7 @@ def safe_name(name: str) -> str:
     for part in parts:
         refused |= part in (b"", b".", b"..") or part.startswith(b"-") or len(part) > PART_CAP
     if refused:
-        raise WireFault(Fault.ENTRY_NAME, ascii(name[:80]))
+        raise WireFault(Fault.ENTRY_NAME, _shown(name))
     return name
 
 
@@ -240,7 +241,13 @@ def _text(raw: bytes, *, stop_at_nul: bool = True) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise WireFault(Fault.ENTRY_NAME, ascii(raw[:80])) from None
+        raise WireFault(Fault.ENTRY_NAME, _shown(raw)) from None
+
+
+def _shown(name: str | bytes) -> str:
+    """In one short line: an escape takes up to ten characters."""
+    told = ascii(name[:_SHOWN])
+    return told if len(name) <= _SHOWN and len(told) <= _SHOWN else f"{told[:_SHOWN]}… of {len(name):,} characters"
 
 
 def _octal(raw: bytes) -> int:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.text import is_plain, printable, printable_lines, short
+from orchestrator.text import is_plain, printable, printable_lines, short, shown
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,18 @@ def test_short_text_is_one_line() -> None:
     """White space becomes single, and a cut is seen."""
     assert short("one\n  two", 20) == "one two"
     assert short("abcdefgh", 5) == "abcd…"
+
+
+@pytest.mark.parametrize("character", ["\x01", "\x1b", "\u202e", "\U000e0041", "\u0301", "a", "é"])
+def test_t90_a_long_name_is_shown_in_one_short_line(character: str) -> None:
+    """An escape takes up to ten characters: what is left out is counted, and no escape is cut in half."""
+    name = "src/" + character * 3000
+    one = printable(character * 4)
+    one = one[: len(one) // 4]
+    for text in (shown(name), shown(name.encode())):
+        assert len(text) <= 150
+        assert text.isprintable()
+        told, _, more = text.partition("… ")
+        left = int(more.removeprefix("(").removesuffix(" more)").replace(",", ""))
+        assert told == f"src/{one * (3000 - left)}"
+    assert shown("short\u202e.py") == "short\\u202e.py"

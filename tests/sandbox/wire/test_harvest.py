@@ -234,6 +234,16 @@ def test_bad_names_are_refused(name: bytes) -> None:
         assert refusal(member(name, prefix=b"good") + END) is Fault.ENTRY_NAME
 
 
+@pytest.mark.parametrize("character", ["\x01", "\u202e", "\U000e0041", "-"])
+def test_t90_a_refused_name_is_told_in_one_short_line(character: str) -> None:
+    name = character * 900
+    with pytest.raises(WireFault) as caught:
+        safe_name(name)
+    assert len(str(caught.value)) < 200
+    assert str(caught.value).isprintable()
+    assert "of 900 characters" in str(caught.value)
+
+
 def test_nul_within_a_long_name_is_refused() -> None:
     """A NUL cannot hide the end of a long name."""
     assert refusal(pax((b"path", b"a\0b")) + member(b"good") + END) is Fault.ENTRY_NAME
