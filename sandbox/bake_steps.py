@@ -6,7 +6,6 @@ import json
 import os
 import re
 import tarfile
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Protocol
 from sandbox.baking import ImageSpec, is_requirement, last_word
 from sandbox.environment import PROXIES
 from sandbox.errors import Refused, Unavailable
+from sandbox.scratch import scratch
 from sandbox.wheels import Interpreter, fetch_pip, fetch_wheels
 
 ROUNDS = 16
@@ -80,11 +80,11 @@ class Baker:
         self._progress = progress
 
     async def bake(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="blastdoor-bake-") as folder:
+        with scratch("bake") as folder:
             if self._spec.apt:
                 await self._install_debian()
             if self._spec.pip:
-                await self._install_wheels(Path(folder))
+                await self._install_wheels(folder)
         for line in self._spec.run:
             short = " ".join(line.split())[:100]
             self._progress(f"running: {short}")

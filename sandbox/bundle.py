@@ -4,7 +4,6 @@ import hashlib
 import os
 import stat
 import tarfile
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -12,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from sandbox.errors import Refused
 from sandbox.job import Limits
+from sandbox.scratch import scratch
 from sandbox.units import format_size
 from sandbox.wire.faults import WireFault
 from sandbox.wire.harvest import safe_name
@@ -119,8 +119,8 @@ def write_outputs(outputs: Mapping[str, bytes], folder: Path) -> None:
     check_outputs_folder(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
-            staging = Path(beside) / "outputs"
+        with scratch("outputs", folder.parent) as beside:
+            staging = beside / "outputs"
             staging.mkdir()
             for name, data in outputs.items():
                 target = staging / _checked(name)

@@ -4,13 +4,14 @@ import hashlib
 import os
 import shutil
 import stat
-import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from sandbox.bundle import walk_plain
 from sandbox.errors import Refused
 from sandbox.job import EMPTY, Input
+from sandbox.scratch import scratch
 
 CHUNK = 1024 * 1024
 _AT_ONCE = 1024 * CHUNK
@@ -31,8 +32,7 @@ class InputStore:
         """Copy a file or a folder into the store, unless its content is there, and name it for a job."""
         paths = walk_plain(source) if source.is_dir() else [source]
         root = source if source.is_dir() else source.parent
-        staging = self._stage()
-        try:
+        with self._stage() as staging:
             seal = hashlib.sha256()
             for path in sorted(paths):
                 relative = path.relative_to(root)
@@ -41,8 +41,6 @@ class InputStore:
                 seal.update(f"{content} {len(name_bytes)} ".encode() + name_bytes + b"\n")
             digest = seal.hexdigest()
             self._publish(staging / "tree", digest)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
         return Input(name=name, digest=digest)
 
     def locate(self, item: Input, realm: str = "") -> Path:
@@ -63,21 +61,21 @@ class InputStore:
     def _copy_of(self, place: Path, realm: str) -> Path:
         name = f"{place.name}.{realm}"
         if not (self._folder / name).is_dir():
-            staging = self._stage()
-            try:
+            with self._stage() as staging:
                 for path in walk_plain(place):
                     _clone(path, staging / "tree" / path.relative_to(place))
                 self._publish(staging / "tree", name)
-            finally:
-                shutil.rmtree(staging, ignore_errors=True)
         return self._folder / name
 
-    def _stage(self) -> Path:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            return Path(tempfile.mkdtemp(prefix=".adding-", dir=self._folder))
-        except OSError as error:
-            raise Refused(f"{self._folder} cannot hold inputs ({error.strerror}); check its rights") from error
+    @contextmanager
+    def _stage(self) -> Iterator[Path]:
+        with ExitStack() as held:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                folder = held.enter_context(scratch("adding", self._folder))
+            except OSError as error:
+                raise Refused(f"{self._folder} cannot hold inputs ({error.strerror}); check its rights") from error
+            yield folder
 
     def _publish(self, tree: Path, name: str) -> None:
         tree.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,6 @@ import errno
 import functools
 import os
 import re
-import shutil
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +27,7 @@ from orchestrator.domain.node import parse_node
 from orchestrator.git import packs
 from orchestrator.git.branches import pack_branches, write_branches
 from orchestrator.sinks import commit_message
+from sandbox.scratch import scratch
 
 MAX_ENTRIES = 20_000  # files and folders
 MAX_BYTES = 256 << 20
@@ -306,17 +305,17 @@ def _open_or_make(folder: Path) -> pygit2.Repository:
     _prepare()
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        try:
+        with scratch("git", folder.parent) as beside:
+            made = beside / "made"
+            made.mkdir(mode=0o700)
             flags = RepositoryInitFlag.BARE | RepositoryInitFlag.NO_REINIT
             pygit2.init_repository(str(made), flags=flags, initial_head="1").free()
-            made.rename(folder)
-        except OSError:
-            # Another process may have been faster.
-            if not folder.exists():
-                raise
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+            try:
+                made.rename(folder)
+            except OSError:
+                # Another process may have been faster.
+                if not folder.exists():
+                    raise
     _refuse_odd_files(folder)
     return _open_bare(folder)
 

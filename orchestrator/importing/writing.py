@@ -2,12 +2,12 @@
 
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from orchestrator.domain.tier import Tier
 from orchestrator.importing.base import Imported
 from orchestrator.task import Task, TaskError, load_task
 from orchestrator.task.errors import refuse_unnameable
+from sandbox.scratch import scratch
 
 
 def write_task(imported: Imported, folder: Path) -> Tier:
@@ -33,8 +33,8 @@ def write_task(imported: Imported, folder: Path) -> Tier:
 
 def _write_beside(imported: Imported, folder: Path) -> Task:
     """In a folder of its own until it is whole; a new one inside of it, since only this process may enter the outer."""
-    with TemporaryDirectory(dir=folder.parent, prefix=".importing.", ignore_cleanup_errors=True) as outer:
-        beside = Path(outer, "task")
+    with scratch("importing", folder.parent) as outer:
+        beside = outer / "task"
         beside.mkdir()
         for name, data in imported.files.items():
             path = beside / name

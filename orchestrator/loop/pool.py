@@ -7,7 +7,6 @@ scores do not, for with their answers those would tell the gold.
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from orchestrator.loop.workbench import PoolFailed, Workbench
 from orchestrator.offload import offload_disk
 from orchestrator.task import POOL_INPUT
 from sandbox import Input, Unavailable, write_outputs
+from sandbox.scratch import scratch
 
 LEAST = 2
 LIST = "members.json"
@@ -96,8 +96,8 @@ def deliver(
         for member in members:
             left = artifacts.get_files(member.outputs[split])
             files |= {f"{member.node}/{name}": data for name, data in left.items()}
-        with tempfile.TemporaryDirectory(prefix=".pool-", dir=folder) as beside:
-            place = Path(beside) / POOL_INPUT
+        with scratch("pool", folder) as beside:
+            place = beside / POOL_INPUT
             write_outputs(files, place)
             made[split] = add_input(POOL_INPUT, place)
     return {mode: made[split_of(jobs, mode)] for mode in Mode}

@@ -1,7 +1,6 @@
 """A combination stage: a run whose candidates combine what an earlier run's left."""
 
 import json
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from orchestrator.wiring.reading import read_campaign
 from orchestrator.wiring.site import Site
 from sandbox import Input, Needs
 from sandbox import Mode as JobMode
+from sandbox.scratch import scratch
 
 
 def base_run(state: State, how: How) -> Run | None:
@@ -113,8 +113,8 @@ def with_pool(parts: Parts, whole: Task, run: Run, artifacts: Artifacts, candida
     refuse_other_members(run, whole)
     if not run.pool:
         raise TaskError(f"the pool of run {run.number} is not frozen yet; go on with `resume`")
-    with tempfile.TemporaryDirectory(prefix="blastdoor-") as beside:
-        pool = deliver(artifacts, run.pool, parts.jobs, Path(beside), lambda name, path: _add(site, name, path))
+    with scratch("members") as beside:
+        pool = deliver(artifacts, run.pool, parts.jobs, beside, lambda name, path: _add(site, name, path))
     base = replace(parts.jobs, task=fitted(whole, site), judge_mode=judge_mode_of(whole))
     return with_members(replace(parts, jobs=replace(parts.jobs, pool=pool)), base, lambda: run.pool, candidates.read)
 

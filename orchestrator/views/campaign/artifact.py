@@ -4,9 +4,6 @@ It appears whole or not at all. Its head ties it to the ledger that it came from
 """
 
 import hashlib
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,7 @@ from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import json_text
 from orchestrator.views.campaign.placing import NotPlaced, place
 from orchestrator.wiring.reading import Reading
+from sandbox.scratch import scratch
 
 FORMAT = "blastdoor artifact"
 VERSION = 1
@@ -36,16 +34,15 @@ def write_artifact(reading: Reading, node: Node, target: Path) -> list[str]:
         raise click.UsageError(f"{node.id} has no verdict, so there is nothing to hand over")
     files = _files(reading, node)
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
-    try:
-        place(beside, Tree(), files)
+    with scratch("artifact", target.parent) as outer:
+        beside = outer / "made"
+        beside.mkdir()
+        try:
+            place(beside, Tree(), files)
+        except NotPlaced as error:
+            raise click.UsageError(str(error)) from None
         write_head(beside / "head.json", reading.head)
-        beside.chmod(0o777 & ~_umask())
         beside.rename(target)
-    except NotPlaced as error:
-        raise click.UsageError(str(error)) from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return [*files, "head.json"]
 
 
@@ -102,10 +99,3 @@ def _manifest(reading: Reading, node: Node, files: dict[str, File]) -> dict[str,
 
 def _json(value: Any) -> File:
     return File((json_text(value) + "\n").encode())
-
-
-def _umask() -> int:
-    """There is no way to ask for it but to set it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from orchestrator.views.campaign.tail import told_of
 from orchestrator.views.exits import Exit
 from orchestrator.wiring.ledgers import campaign_lock, open_ledger
 from orchestrator.wiring.reading import Reading, campaign_folder
+from sandbox.scratch import scratch
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _YOUNG_S = 3600.0
@@ -146,8 +146,8 @@ def _collected(reading: Reading, dry_run: bool) -> Collected:
     if not dry_run:
         return reading.artifacts.gc(kept, _YOUNG_S, time.time())
     # Rehearsed on hard links: what is removed there stays here, and the rule is the same one.
-    with tempfile.TemporaryDirectory(dir=reading.folder, prefix="rehearsal-") as folder:
-        copy = Path(folder, "artifacts")
+    with scratch("rehearsal", reading.folder) as folder:
+        copy = folder / "artifacts"
         shutil.copytree(reading.folder / "artifacts", copy, copy_function=os.link)
         return Artifacts(copy).gc(kept, _YOUNG_S, time.time())
 

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -53,6 +52,7 @@ from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.resuming import CannotOpen, site_of_campaign
 from orchestrator.wiring.site import Site
 from orchestrator.wiring.sites import open_site
+from sandbox.scratch import scratch
 
 _EXITS = {Decision.ACCEPTED: Exit.OK, Decision.REJECTED: Exit.NOT_GOOD, Decision.UNJUDGED: Exit.BAD_INPUT}
 _MARKS = {
@@ -231,8 +231,8 @@ def _folder(keep: Path | None) -> Iterator[Path]:
     if keep:
         yield keep
         return
-    with tempfile.TemporaryDirectory(prefix="blastdoor-gate-") as folder:
-        yield Path(folder)
+    with scratch("gate") as folder:
+        yield folder
 
 
 def read_change(source: str) -> Change:

@@ -4,7 +4,6 @@ The loop is the one that searches, so what a model costs, may see and may change
 search would have kept. The campaign's folder is gone afterwards.
 """
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from orchestrator.settings import Settings
 from orchestrator.text import short
 from orchestrator.wiring.opening import Opened, open_campaign
 from orchestrator.wiring.site import Site
+from sandbox.scratch import scratch
 
 ATTEMPTS = 5
 INSTRUCTION: Final = (
@@ -47,8 +47,8 @@ async def ask_for_cheats(
     # Kept in a file, whatever the user's setting, and not for long.
     settings = settings.model_copy(update={"ledger": None})
     doing(f"a model is asked for {attempts} cheats")
-    with tempfile.TemporaryDirectory(prefix="blastdoor-audit-") as kept:
-        async with open_campaign(folder, site, flags=flags, settings=settings, folder=Path(kept)) as opened:
+    with scratch("audit") as kept:
+        async with open_campaign(folder, site, flags=flags, settings=settings, folder=kept) as opened:
             opened.bench.book.record(e.Steered(text=INSTRUCTION))
             await opened.campaign.run()
             return ModelCheats(tuple(_kept(opened)), _judged(opened))

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import tempfile
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from sandbox.backends.docker.engine import Engine
 from sandbox.bake_steps import CAPABILITIES, STAGE
 from sandbox.baking import last_word
 from sandbox.errors import Refused, SandboxError
+from sandbox.scratch import scratch
 
 T = TypeVar("T", str, str | None)
 
@@ -92,8 +92,8 @@ class DockerWorkbench:
     async def fetching(self) -> AsyncIterator["DockerWorkbench"]:
         engine, name = self._engine, f"{baking.REPOSITORY}-fetch-{uuid.uuid4().hex[:12]}"
         container = await create(engine, engine.create(name, workbench(self._base_id, "host")))
-        with tempfile.TemporaryDirectory(prefix="blastdoor-bake-") as folder:
-            archive = Path(folder, "debs.tar")
+        with scratch("bake") as folder:
+            archive = folder / "debs.tar"
             async with running(engine, container):
                 yield DockerWorkbench(engine, container, self._base_id)
                 await engine.get(container, f"{STAGE}/debs", archive)

@@ -4,9 +4,7 @@ Modal builds what it does not have, on its machines and with a network, and keep
 content for good: so the id is both the name for a job and the digest for a fingerprint.
 """
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandbox.backends.modal.guest import TOOLS
@@ -14,6 +12,7 @@ from sandbox.backends.modal.order import check_installed, is_id, reference
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.definitions import Definition, layered, lineage
 from sandbox.errors import Refused
+from sandbox.scratch import scratch
 
 if TYPE_CHECKING:
     from sandbox.config import ModalConfig
@@ -36,9 +35,9 @@ async def bake(
     ours = lineage(spec.base)
     engine = await ModalEngine.connect(config.app, config.environment)
     try:
-        with tempfile.TemporaryDirectory(prefix="blastdoor-bake-") as folder:
+        with scratch("bake") as folder:
             progress(f"Modal builds the image, unless it has it: {_in_words(base, ours, spec)}")
-            image = await layered(registry_image(base), ours, Path(folder))
+            image = await layered(registry_image(base), ours, folder)
             image = with_added(image, sorted(set(spec.apt)), sorted(set(spec.pip)), (*spec.run, CHECK))
             made = image_id(await engine.build(image, limit_s))
     finally:

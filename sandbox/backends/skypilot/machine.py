@@ -2,7 +2,6 @@
 
 import asyncio
 import shlex
-import tempfile
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,6 +16,7 @@ from sandbox.bundle import Bundle
 from sandbox.errors import Lost, Unavailable
 from sandbox.job import Job, Limits
 from sandbox.link import Deadlines
+from sandbox.scratch import scratch
 from sandbox.wire.faults import WireFault
 from sandbox.wire.log import printable
 
@@ -54,9 +54,9 @@ class Machine:
         """Root, engine, our package, timer. Raises Unavailable with the machine's own line when one is missing."""
         digest = parcel().digest
         await self._call(f"mkdir -p {_ROOT}/parcels {_ROOT}/trials {_ROOT}/images {_ROOT}/inputs", LOOK_S)
-        with tempfile.TemporaryDirectory(prefix="blastdoor-parcel-") as folder:
-            parcel().write(Path(folder))
-            await self.send(Path(folder), f"parcels/{digest}")
+        with scratch("parcel") as folder:
+            parcel().write(folder)
+            await self.send(folder, f"parcels/{digest}")
         kind = "vm" if self._kind is Kind.VM else "node"
         line = f"sh {_ROOT}/parcels/{digest}/{FURNISH} {digest} {kind} {int(ends)} 2>&1"
         code, words = await self._provisioner.call(self.name, line, WORDS_BYTES, self._deadlines.provision)
@@ -146,9 +146,9 @@ class Machine:
 
     async def _ask(self, errand: Errand, bundle: Bundle | None) -> str:
         trial = uuid.uuid4().hex
-        with tempfile.TemporaryDirectory(prefix="blastdoor-errand-") as folder:
-            await written(errand.write, Path(folder), bundle)
-            await self.send(Path(folder), f"trials/{trial}")
+        with scratch("errand") as folder:
+            await written(errand.write, folder, bundle)
+            await self.send(folder, f"trials/{trial}")
         return trial
 
     async def _call(self, line: str, timeout: float) -> None:

@@ -11,12 +11,12 @@ import os
 import re
 import secrets
 import shlex
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from sandbox.errors import Unavailable
+from sandbox.scratch import scratch
 
 _NOISE = 65_536  # what login shells say before our own first word
 _PIECE = 65_536
@@ -32,8 +32,8 @@ def bounded_output(command: str, cap: int, run: Callable[[str, Path], int]) -> t
     client complains on the terminal of codes that are not 0. Without it, it is that of a connection that broke.
     """
     word = f"<{secrets.token_hex(16)}>"
-    with tempfile.TemporaryDirectory(prefix="blastdoor-pipe-") as folder:
-        pipe = Path(folder) / "output"
+    with scratch("pipe") as folder:
+        pipe = folder / "output"
         os.mkfifo(pipe, 0o600)
         reader = _Reader(pipe, word.encode(), -(-cap // 3) * 4 + _CODE_BYTES)
         try:

@@ -9,7 +9,6 @@ import logging
 import math
 import os
 import subprocess
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -34,6 +33,7 @@ from sandbox.backends.skypilot.processes import build_environments
 from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
 from sandbox.backends.skypilot.ssh import brief, last_line, refuse_forwarding, unheard, without_forwarding
 from sandbox.errors import Denied, Lost, Refused, Unavailable
+from sandbox.scratch import scratch
 
 QUICK_S = 120.0
 REACH_S = 45.0  # ssh gives up by itself before
@@ -146,8 +146,8 @@ class SkyPilot:
 
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
         def work() -> None:
-            with tempfile.TemporaryDirectory(prefix="blastdoor-send-") as folder:
-                words = Path(folder) / "words"
+            with scratch("send") as folder:
+                words = folder / "words"
                 try:
                     brief(self._runner(name), words).rsync(
                         str(source), target, up=True, stream_logs=False, timeout=math.ceil(timeout)

@@ -1,8 +1,8 @@
 """What a machine lacks, sent from here: images of the local engine, and large inputs. No registry is needed."""
 
 import asyncio
+import contextlib
 import tarfile
-import tempfile
 from pathlib import Path
 
 from sandbox.answers import fields, needed
@@ -13,6 +13,7 @@ from sandbox.errors import Refused
 from sandbox.inputs import InputStore
 from sandbox.job import Input, Job
 from sandbox.posture import image_objections
+from sandbox.scratch import scratch
 
 
 class Shipper:
@@ -22,7 +23,8 @@ class Shipper:
         self._image_host = image_host
         self._inputs = inputs
         self._engine: Engine | None = None
-        self._folder = tempfile.TemporaryDirectory(prefix="blastdoor-images-", ignore_cleanup_errors=True)
+        self._held = contextlib.ExitStack()
+        self._folder = self._held.enter_context(scratch("images"))
         self._saving = asyncio.Lock()
 
     async def identify(self, job: Job) -> Job:
@@ -48,24 +50,24 @@ class Shipper:
     def close(self) -> None:
         if self._engine:
             self._engine.close()
-        self._folder.cleanup()
+        self._held.close()
 
     async def _saved(self, image: str) -> Path:
         """A folder that holds the image's archive, and nothing else."""
         identity = image.removeprefix("sha256:")
-        folder = Path(self._folder.name) / identity
+        folder = self._folder / identity
         async with self._saving:
             if not folder.is_dir() and self._engine:
-                staging = Path(self._folder.name) / f".{identity}"
+                staging = self._folder / f".{identity}"
                 staging.mkdir(exist_ok=True)
                 await self._engine.save_image(image, staging / f"{identity}.tar")
                 staging.rename(folder)
         return folder
 
     async def _send_input(self, machine: Machine, item: Input) -> None:
-        with tempfile.TemporaryDirectory(prefix="blastdoor-input-") as folder:
-            await written(_pack, self._inputs.locate(item), Path(folder) / f"{item.digest}.tar")
-            await machine.send(Path(folder), "inputs")
+        with scratch("input") as folder:
+            await written(_pack, self._inputs.locate(item), folder / f"{item.digest}.tar")
+            await machine.send(folder, "inputs")
 
 
 def _pack(tree: Path, target: Path) -> None:

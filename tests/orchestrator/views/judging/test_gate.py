@@ -1,6 +1,10 @@
 """`gate` on changes that are good, bad, forbidden and hostile. The programs really run, in chambers that pretend."""
 
+import asyncio
 import json
+import os
+import signal
+import tempfile
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -11,7 +15,7 @@ from click.testing import Result
 
 from orchestrator.domain.ending import Ending
 from orchestrator.examine import gate as gate_module
-from orchestrator.examine.gate import Decision, changed_paths
+from orchestrator.examine.gate import Decision, Gated, changed_paths
 from orchestrator.examine.gate_steps import StepState
 from orchestrator.ledger import Ledger
 from orchestrator.settings import Settings
@@ -298,6 +302,31 @@ def test_a_long_change_is_not_held(tmp_path: Path) -> None:
     (tmp_path / "long").write_bytes(b"x" * 3_000_000)
     change = read_change(str(tmp_path / "long"))
     assert (len(change.text), change.size) == ((1 << 20) + 1, 3_000_000)
+
+
+def test_a_gate_that_was_killed_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder, with the ledger and the change, is removed by the next gate of that user."""
+    folder, temporary = write_task(tmp_path / "task"), tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    ready, told = os.pipe()
+
+    async def waiting(*_: object) -> Gated:
+        os.write(told, b"x")
+        signal.pause()
+        raise AssertionError
+
+    child = os.fork()
+    if child == 0:
+        gate_view.judge_change = waiting
+        asyncio.run(gated(folder, whole(BETTER)))
+    os.read(ready, 1)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    (left,) = temporary.glob("*gate*")
+    assert (left / "ledger.sqlite3").is_file()
+    assert asyncio.run(gated(folder, whole(BETTER))).gated.decision is Decision.ACCEPTED
+    assert list(temporary.glob("*gate*")) == []
 
 
 def test_a_change_that_is_not_there(tmp_path: Path) -> None:
