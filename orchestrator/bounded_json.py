@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NoReturn
 
 from orchestrator.text import short
+from orchestrator.units import format_size
 
 _QUOTED_CHARACTERS = 60
 # The parser makes lists and objects without a pause, so that many of them would keep every other thread waiting.
@@ -45,7 +46,7 @@ class JsonRefused(Exception):
 def loads(data: bytes, *, max_bytes: int, max_depth: int, max_digits: int) -> object:
     """Plain values, every number finite and every string fit for UTF-8. Raises JsonRefused and nothing else."""
     if len(data) > max_bytes:
-        raise JsonRefused(JsonFault.TOO_LARGE, f"{len(data)} bytes, at most {max_bytes} are read")
+        raise JsonRefused(JsonFault.TOO_LARGE, f"{format_size(len(data))}, at most {format_size(max_bytes)} are read")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -11,6 +11,7 @@ from sandbox.clock import HUNG_S, CallTimes
 from sandbox.errors import Refused, Unavailable
 from sandbox.happenings import Happening
 from sandbox.incoming import Incoming
+from sandbox.units import format_size
 from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.frames import FrameReader, Reply, Taker, encode_header
 
@@ -103,7 +104,7 @@ class FrameChannel:
         self, payload: bytes | Incoming, length: int, timeout: float, times: CallTimes | None = None
     ) -> Reply | Incoming:
         if length > self._cap:
-            raise Refused(f"a frame of {length} bytes; the cap is {self._cap}, raise frame_bytes")
+            raise Refused(f"a frame of {format_size(length)}; the cap is {format_size(self._cap)}, raise frame_bytes")
         async with self._turn:
             if self._end and not self._closed:
                 self._fail(self._end)

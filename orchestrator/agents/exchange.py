@@ -13,6 +13,7 @@ from orchestrator.llm.asgi import CutShort, asked
 from orchestrator.llm.line import App
 from orchestrator.llm.screening import SMALL
 from orchestrator.offload import offload
+from orchestrator.units import format_size
 
 _log = structlog.get_logger()
 
@@ -55,7 +56,7 @@ class Exchange:
         if request.id in self._open:
             raise Broken("two requests with one number")
         if self._requests > REQUESTS or self._up_bytes > UP_BYTES:
-            raise Broken(f"a flood: {self._requests} requests with {self._up_bytes} bytes")
+            raise Broken(f"a flood: {self._requests} requests with {format_size(self._up_bytes)}")
         if len(self._open) >= OPEN:
             self._refuse(request.id)
             return

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode
 from orchestrator.text import short
+from orchestrator.units import format_size
 
 # The API takes no larger request; and what a workspace may hand over is far below what a change may have.
 BODY_BYTES = 32 << 20
@@ -98,7 +99,7 @@ def _request(number: int, method: str, path: str, headers: list[Any], body: byte
     if not _METHOD.fullmatch(method) or not path.startswith("/") or len(path) > _PATH_BYTES or not path.isascii():
         raise Broken("a request with a method or a path that none has")
     if len(body) > BODY_BYTES:
-        raise Broken(f"a request of {len(body)} bytes; the cap is {BODY_BYTES}")
+        raise Broken(f"a request of {format_size(len(body))}; the cap is {format_size(BODY_BYTES)}")
     if len(headers) > _HEADERS:
         raise Broken(f"a request with {len(headers)} headers")
     pairs = tuple(_header(_is(pair, list)) for pair in headers)

@@ -15,6 +15,7 @@ from orchestrator.change.policy import Caps, Policy
 from orchestrator.change.refusal import Reason, Refusal, shown_path
 from orchestrator.change.tree import File, Tree
 from orchestrator.text import shown
+from orchestrator.units import format_size
 
 _ATTRIBUTES_WITH_PROGRAMS = (b"filter", b"diff=", b"merge=", b"working-tree-encoding")
 
@@ -120,10 +121,12 @@ def check_sizes(written: Mapping[str, File], caps: Caps) -> None:
     """Raises Refusal for more than a change may write, into one file or in all."""
     for path, file in written.items():
         if len(file.data) > caps.file_bytes:
-            raise Refusal(Reason.FILE_TOO_LARGE, f"{shown(path)} would have {len(file.data)} bytes")
+            size = f"{format_size(len(file.data))}, at most {format_size(caps.file_bytes)} are allowed"
+            raise Refusal(Reason.FILE_TOO_LARGE, f"{shown(path)} would have {size}")
     total = sum(len(file.data) for file in written.values())
     if total > caps.total_bytes:
-        raise Refusal(Reason.TOO_MANY_BYTES, f"{total} bytes, at most {caps.total_bytes} are allowed")
+        size = f"{format_size(total)}, at most {format_size(caps.total_bytes)} are allowed"
+        raise Refusal(Reason.TOO_MANY_BYTES, size)
 
 
 def _replaced(change: Change) -> set[str]:
@@ -135,8 +138,8 @@ def _check_compared(sides: Iterable[bytes], caps: Caps) -> None:
     """Raises Refusal for more text than can be compared. What is no text is told by its digest, so it may be large."""
     texts = [data for data in sides if len(data) <= caps.compared_bytes or is_text(data)]
     if (size := sum(map(len, texts))) > caps.compared_bytes:
-        most = f"at most {caps.compared_bytes} can be compared"
-        raise Refusal(Reason.TOO_MANY_BYTES, f"{size} bytes in the files that it replaces and writes, {most}")
+        most = f"at most {format_size(caps.compared_bytes)} can be compared"
+        raise Refusal(Reason.TOO_MANY_BYTES, f"{format_size(size)} in the files that it replaces and writes, {most}")
     if (count := sum(data.count(b"\n") for data in texts)) > caps.compared_lines:
         most = f"at most {caps.compared_lines} can be compared"
         raise Refusal(Reason.TOO_MANY_LINES, f"{count} lines in the files that it replaces and writes, {most}")

@@ -11,6 +11,7 @@ from orchestrator.change.policy import DEFAULT_CAPS, Caps
 from orchestrator.change.refusal import Reason, Refusal
 from orchestrator.change.unified import parse_unified
 from orchestrator.change.whole import parse_whole, read_blocks
+from orchestrator.units import format_size
 
 
 def parse(
@@ -47,14 +48,14 @@ def parse(
 def _lines(text: str | bytes, caps: Caps) -> list[bytes]:
     cap = caps.text_bytes
     if len(text) > cap:
-        raise Refusal(Reason.TEXT_TOO_LONG, f"more than {cap} bytes")
+        raise Refusal(Reason.TEXT_TOO_LONG, f"more than {format_size(cap)}")
     try:
         raw = text.encode() if isinstance(text, str) else text
         raw.decode()
     except UnicodeError:
         raise Refusal(Reason.NOT_TEXT, "the text is not UTF-8") from None
     if len(raw) > cap:
-        raise Refusal(Reason.TEXT_TOO_LONG, f"{len(raw)} bytes, at most {cap} are allowed")
+        raise Refusal(Reason.TEXT_TOO_LONG, f"more than {format_size(cap)}")
     if b"\0" in raw:
         raise Refusal(Reason.NOT_TEXT, "the text has a NUL in it")
     if (count := raw.count(b"\n")) > caps.text_lines:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from orchestrator.bounded_json import quoted
 from orchestrator.domain.metric import Goal, Metric
 from orchestrator.judge.bounds import DEFAULT_CAPS, Caps, ResultFault, ResultRefused
+from orchestrator.units import format_size
 
 _GOAL = re.compile(r"[\s(\[,;:-]*\b(higher|lower) is better[\s)\]]*$", re.IGNORECASE)
 _INTEGER = re.compile(r"[0-9]{1,18}")
@@ -107,7 +108,7 @@ def _joined(cells: Sequence[str]) -> str:
 def _cells(data: bytes, caps: Caps) -> Iterator[list[str]]:
     """Lines that hold anything, cell by cell."""
     if len(data) > caps.csv_bytes:
-        raise _wrong(f"{len(data)} bytes, at most {caps.csv_bytes} are read")
+        raise _wrong(f"{format_size(len(data))}, at most {format_size(caps.csv_bytes)} are read")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 from orchestrator.files import open_plain, sync
 from orchestrator.ledger.chain import canonical
 from orchestrator.ledger.errors import Corrupt, LedgerError, Missing, translating_os_errors
+from orchestrator.units import format_size
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _FORMAT = "blastdoor files 1"
@@ -112,7 +113,7 @@ class Artifacts:
             with open_plain(path) as file:
                 size = os.fstat(file.fileno()).st_size
                 if self._longest is not None and size > self._longest:
-                    raise Corrupt(f"artifact {path} has {size:,} bytes, more than are read at once")
+                    raise Corrupt(f"artifact {path} has {format_size(size)}, more than are read at once")
                 data = file.read()
         except FileNotFoundError:
             raise Missing(f"artifact {digest} is not in {self._folder}; it was collected, or never kept") from None

@@ -9,6 +9,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from orchestrator.units import format_size
+
 PROMPTS = tuple(f"prompts/{name}.md" for name in ("system", "draft", "improve", "debug", "params"))
 NOTES = "notes.md"
 CORRECTIONS = "corrections.md"
@@ -69,7 +71,9 @@ def checked(pages: Pages, where: str = "the playbook") -> dict[str, str]:
     for name, text in pages.items():
         _check_name(name, where)
         if len(text.encode()) > PAGE_BYTES:
-            raise PlaybookError(f"{where}: {name} has more than {PAGE_BYTES:,} bytes; shorten it, prompts are paid for")
+            raise PlaybookError(
+                f"{where}: {name} has more than {format_size(PAGE_BYTES)}; shorten it, prompts are paid for"
+            )
         if odd := next((one for one in text if not one.isprintable() and one not in "\n\t"), None):
             raise PlaybookError(f"{where}: {name} has the character {odd!a}, which nobody sees; remove it")
         if name.startswith("prompts/") and not text.strip():
@@ -80,7 +84,9 @@ def checked(pages: Pages, where: str = "the playbook") -> dict[str, str]:
     if (variants := sum(map(is_variant, pages))) > VARIANTS:
         raise PlaybookError(f"{where} has {variants} variants of prompts, at most {VARIANTS} are read; remove some")
     if sum(len(text.encode()) for text in pages.values()) > TOTAL_BYTES:
-        raise PlaybookError(f"{where} has more than {TOTAL_BYTES:,} bytes in all; shorten it, prompts are paid for")
+        raise PlaybookError(
+            f"{where} has more than {format_size(TOTAL_BYTES)} in all; shorten it, prompts are paid for"
+        )
     return dict(sorted(pages.items()))
 
 

@@ -8,6 +8,7 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sandbox.units import format_size
 from sandbox.wire.faults import Fault, WireFault
 
 NONCE_BYTES = 8
@@ -94,7 +95,9 @@ class FrameReader:
         if nonce != self._awaited:
             raise WireFault(Fault.FRAME_NONCE, "the reply does not echo the nonce of its request")
         if length > self._payload_cap:
-            raise WireFault(Fault.FRAME_OVERSIZED, f"{length} bytes, the cap is {self._payload_cap}")
+            raise WireFault(
+                Fault.FRAME_OVERSIZED, f"{format_size(length)}, the cap is {format_size(self._payload_cap)}"
+            )
         if not self._left:
             raise WireFault(Fault.FRAME_LIMIT, "the cap on frames is reached")
         self._left -= 1

@@ -8,6 +8,7 @@ import io
 from collections.abc import Mapping
 from enum import Enum, auto
 
+from sandbox.units import format_size
 from sandbox.wire.faults import Fault, WireFault
 from sandbox.wire.log import printable
 
@@ -147,7 +148,7 @@ class Harvest:
         self._name = safe_name(raw.removesuffix("/"))
         self.count += size
         if self.count > self._byte_cap:
-            raise WireFault(Fault.TOO_MANY_BYTES, f"the outputs pass their cap of {self._byte_cap} bytes")
+            raise WireFault(Fault.TOO_MANY_BYTES, f"the outputs pass their cap of {format_size(self._byte_cap)}")
         if self._name:
             self._count_entry()
         elif self._rooted:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from sandbox.units import format_size
 from sandbox.wire.faults import Fault, WireFault
 
 LINE_BYTES = 8192
@@ -126,7 +127,7 @@ class Log:
             for start in range(0, len(data), STEP_BYTES):
                 yield from self._split(data[start : start + STEP_BYTES])
         if over:
-            raise WireFault(Fault.LOG_OVERFLOW, f"the log passed its cap of {self._cap} bytes")
+            raise WireFault(Fault.LOG_OVERFLOW, f"the log passed its cap of {format_size(self._cap)}")
 
     def close(self) -> None:
         """Hand on the last line when it has no newline."""

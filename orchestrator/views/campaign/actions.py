@@ -9,6 +9,7 @@ import click
 from orchestrator.change.policy import DEFAULT_CAPS
 from orchestrator.change.whole import whole_file
 from orchestrator.text import printable
+from orchestrator.units import format_size
 from orchestrator.views.campaign import asking
 from orchestrator.views.campaign.asking import Asked, person, when
 from orchestrator.views.campaign.diff import tree_of
@@ -131,7 +132,7 @@ def _read_change(source: str) -> str:
     except OSError as error:
         raise click.UsageError(f"{source} cannot be read ({error.strerror})") from None
     if len(data) > cap:
-        raise click.UsageError(f"{source} has more than {cap:,} bytes, the most that a change may have")
+        raise click.UsageError(f"{source} has more than {format_size(cap)}, the most that a change may have")
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -21,6 +21,7 @@ from orchestrator.change.refusal import Reason
 from orchestrator.domain.records import Node, Phase
 from orchestrator.loop.requests import LONGEST_WHY
 from orchestrator.loop.steering import unfit, unheard
+from orchestrator.units import format_size
 from orchestrator.views.campaign.diff import tree_of
 from orchestrator.views.campaign.opening import chosen_node, holder_of, present_node
 from orchestrator.views.campaign.sections.work import who_waits
@@ -66,7 +67,7 @@ def inject(reading: Reading, text: str, on: str | None, description: str) -> Ask
     if not 1 <= len(description.strip()) <= LONGEST_DESCRIPTION:
         raise click.UsageError(f"--describe needs 1 to {LONGEST_DESCRIPTION} characters")
     if len(text.encode()) > DEFAULT_CAPS.text_bytes:
-        raise click.UsageError(f"a change may have at most {DEFAULT_CAPS.text_bytes:,} bytes")
+        raise click.UsageError(f"a change may have at most {format_size(DEFAULT_CAPS.text_bytes)}")
     node = present_node(reading, on) if on else None
     _check_change(reading, node, text)
     body = {"text": text, "on": node.id if node else None, "description": description.strip()}

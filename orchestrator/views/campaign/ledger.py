@@ -17,6 +17,7 @@ from orchestrator.domain import figures
 from orchestrator.ledger import Artifacts, ChainBroken, Collected, Forged, Ledger, read_head, write_head
 from orchestrator.loop.proof import prove
 from orchestrator.text import printable
+from orchestrator.units import format_size
 from orchestrator.views.campaign.opening import (
     CampaignCommand,
     given_settings,
@@ -129,7 +130,9 @@ def collect(task: Path, dry_run: bool, as_json: bool) -> None:
         print_json({"removed": removed.count, "bytes": removed.bytes, "of": before.count, "dry_run": dry_run})
     else:
         would = "would be removed" if dry_run else "removed"
-        click.echo(f"{removed.count:,} of {figures.plural(before.count, 'artifact')} {would}, {removed.bytes:,} bytes")
+        click.echo(
+            f"{removed.count:,} of {figures.plural(before.count, 'artifact')} {would}, {format_size(removed.bytes)}"
+        )
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from orchestrator.loop.money import worst_of_search
 from orchestrator.loop.rehearsal import Rehearsal
 from orchestrator.loop.width import Shape
 from orchestrator.loop.workbench import Parts
+from orchestrator.units import format_size
 from orchestrator.wiring.options import Options
 
 _NEAR = 0.8
@@ -154,11 +155,11 @@ def tell_profile(parts: Parts, found: Checkup, expected: Expected, findings: Fin
         findings.add(Section.PROFILE, Sign.NOTE, f"memory: not measured; {why}")
     else:
         advice = 'raise limits.memory; search.saturates = ["memory"] if one run fills the machine'
-        _tell_share(findings, "memory", peak, limits.memory, _size, advice)
+        _tell_share(findings, "memory", peak, limits.memory, format_size, advice)
     outputs = max(run.usage.output_bytes for run in found.runs)
-    _tell_share(findings, "outputs", outputs, limits.output_bytes, _size, "raise limits.output_bytes")
+    _tell_share(findings, "outputs", outputs, limits.output_bytes, format_size, "raise limits.output_bytes")
     log = max(run.usage.log_bytes for run in found.runs)
-    _tell_share(findings, "log", log, limits.log_bytes, _size, "raise limits.log_bytes, or print less")
+    _tell_share(findings, "log", log, limits.log_bytes, format_size, "raise limits.log_bytes, or print less")
     gpu = "; a GPU is asked for, but how busy it is cannot be seen from here" if limits.gpu else ""
     if expected.shape:
         findings.add(
@@ -192,11 +193,3 @@ def _tell_share(
 
 def _s(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 10 else figures.duration(seconds)
-
-
-def _size(count: float) -> str:
-    units = ["GiB", "MiB", "KiB", "B"]
-    while count >= 1024 and len(units) > 1:
-        count /= 1024
-        units.pop()
-    return f"{count:.3g} {units[-1]}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from orchestrator.units import format_size
 from orchestrator.views.campaign.export import writing
 from orchestrator.views.campaign.opening import given_settings
 from orchestrator.views.event_loop import run_in_loop
@@ -91,7 +92,7 @@ def _export(folders: Sequence[Path], file: Path) -> None:
 
     with writing(file) as out:
         out.write(export_page(folders, given_settings()))
-    click.echo(f"{file}: {file.stat().st_size:,} bytes; it opens from the disk, without a server")
+    click.echo(f"{file}: {format_size(file.stat().st_size)}; it opens from the disk, without a server")
 
 
 def _open(listening: Listening, entrance: Entrance, opens: bool | None) -> None:

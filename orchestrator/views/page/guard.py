@@ -12,6 +12,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from orchestrator.units import format_size
 from orchestrator.views.page.entrance import Entrance, Session
 
 # No inline script or style, nothing from elsewhere, and no frame around it. Text can become markup nowhere.
@@ -134,7 +135,7 @@ class Guard:
         if len(lengths) != 1 or not lengths[0].isdigit():
             return _refused(411, "how long it is has to be said")
         if len(lengths[0]) > 9 or int(lengths[0]) > LONGEST_BODY:
-            return _refused(413, f"a request has at most {LONGEST_BODY:,} bytes")
+            return _refused(413, f"a request has at most {format_size(LONGEST_BODY)}")
         return None
 
 

@@ -56,8 +56,8 @@ def test_nothing_done_names_what_was() -> None:
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"solve.py": b"x\n" * 600_000, "other.py": b"x"}, "solve.py would have 1200000 bytes"),
-        ({f"lib/{name}.py": b"x\n" * 500_000 for name in "abcde"}, "5000000 bytes, at most 4194304"),
+        ({"solve.py": b"x\n" * 600_000, "other.py": b"x"}, "solve.py would have 1.14MiB, at most 1MiB"),
+        ({f"lib/{name}.py": b"x\n" * 500_000 for name in "abcde"}, "4.77MiB, at most 4MiB"),
     ],
 )
 def test_too_large_to_be_compared(monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], said: str) -> None:

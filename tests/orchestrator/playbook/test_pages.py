@@ -57,7 +57,7 @@ def test_what_tools_leave_is_left_out(folder: Path) -> None:
         ("notes.md", b"\xff\xfe", "is not UTF-8 text"),
         ("notes.md", b"a\x1b[2Jb", "which nobody sees"),
         ("notes.md", "a\u202eb".encode(), "which nobody sees"),
-        ("notes.md", b"x" * (PAGE_BYTES + 1), "more than 16,384 bytes"),
+        ("notes.md", b"x" * (PAGE_BYTES + 1), "more than 16KiB"),
         ("prompts/draft.md", b" \n", "prompts/draft.md is empty"),
         ("prompts/draft-bold.md", b" \n", "prompts/draft-bold.md is empty"),
         ("prompts/system-bold.md", b"x", "is not a page of a playbook; did you mean"),
@@ -82,7 +82,7 @@ def test_too_much() -> None:
     with pytest.raises(PlaybookError, match="17 variants of prompts, at most 16 are read"):
         checked(variants)
     large = {f"skills/s{number}.md": "x" * PAGE_BYTES for number in range(TOTAL_BYTES // PAGE_BYTES + 1)}
-    with pytest.raises(PlaybookError, match="bytes in all"):
+    with pytest.raises(PlaybookError, match="96KiB in all"):
         checked(large)
 
 

@@ -53,7 +53,7 @@ def test_skills_come_and_go() -> None:
         (whole("notes.md", PAGES["notes.md"].strip()), "stays as it is"),
         ("--- a/notes.md\n+++ b/corrections.md\n@@ -1 +1 @@\n-x\n+y\n", ""),
         (whole("notes.md", "a\u202eb"), "which nobody sees"),
-        ("x" * 70_000, "bytes"),
+        ("x" * 70_000, "KiB"),
         ("--- a/prompts/draft.md\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-x\n", ""),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_change_that_is_brought_is_read_in_one_way(stage: Stage, text: str) ->
         (DIFF.replace("params.json", "judge.txt"), (), "not editable"),
         ("hello", (), "no change found"),
         ("", (), "text is empty"),
-        ("x" * 2_000_000, (), "more than 1,048,576 bytes"),
+        ("x" * 2_000_000, (), "more than 1MiB"),
         (DIFF, ("--describe", "  "), "--describe needs 1 to 500"),
         (DIFF, ("--on", "1.9"), "there is no node 1.9"),
     ],

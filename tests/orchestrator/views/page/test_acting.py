@@ -278,7 +278,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"text": DIFF.replace("params.json", "../../etc/passwd"), "on": "1", "description": "x"},
         "unsafe name",
     ),
-    ("inject", {"text": "x" * 1_100_000, "description": "x"}, "at most 1,048,576 bytes"),
+    ("inject", {"text": "x" * 1_100_000, "description": "x"}, "at most 1MiB"),
     ("cancel", {"node": "1.1"}, "has ended already"),
     ("cancel", {"node": HOSTILE}, "node"),
     ("release", {"node": "1.1"}, "is not in quarantine"),
