@@ -7,11 +7,11 @@ guessed. Files of others are parsed within bounds and give nothing where they ca
 import configparser
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator import bounded_toml
 from orchestrator.discovery.repository import Repository
 from orchestrator.importing.packages import KNOWN, parse_requirement
 from orchestrator.task import TaskError
@@ -141,7 +141,7 @@ def _short_lines(repository: Repository, name: str) -> str:
 
 def _toml(repository: Repository) -> dict[str, Any]:
     try:
-        return tomllib.loads(_text(repository, "pyproject.toml"))
+        return bounded_toml.loads(_text(repository, "pyproject.toml"))
     except (ValueError, RecursionError):
         raise TaskError(
             f"{repository.source.folder / 'pyproject.toml'}: is not TOML that can be read; mend it"

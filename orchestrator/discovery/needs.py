@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from orchestrator.apart import read_apart
 from orchestrator.discovery.commands import OtherCommand, other_commands
 from orchestrator.discovery.declared import Packages, packages_of
 from orchestrator.discovery.node import NodePackage, node_package
-from orchestrator.discovery.repository import Parameter, Repository
+from orchestrator.discovery.repository import Facts, Parameter, Repository
+from orchestrator.importing.source import Source
 from orchestrator.task import TaskError
 
 
@@ -20,6 +23,27 @@ class Needs:
     package: NodePackage | None
     others: tuple[OtherCommand, ...]
     parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All that the text of a repository tells, as plain data."""
+
+    names: tuple[str, ...]
+    left_out: tuple[str, ...]
+    facts: dict[str, Facts]
+    needs: Needs
+
+
+def read_repository(folder: Path, given: Mapping[str, str], left_out: Sequence[str]) -> tuple[Repository, Needs]:
+    """Raises TaskError for one in which nothing can be run, or that takes too much to read."""
+
+    def read() -> Reading:
+        found = Repository.of(Source.of(folder))
+        return Reading(found.names, found.left_out, dict(found.facts), needs_of(found, given, left_out))
+
+    it = read_apart(read, Reading, folder, TaskError)
+    return Repository(Source(folder, (*it.names, *it.left_out)), it.names, it.left_out, it.facts), it.needs
 
 
 def needs_of(repository: Repository, given: Mapping[str, str], left_out: Sequence[str]) -> Needs:

@@ -3,7 +3,7 @@
 import ast
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -72,7 +72,7 @@ class Facts:
     def of(cls, path: str, tree: ast.Module) -> "Facts":
         return cls(
             frozenset(_imported(tree)),
-            any(isinstance(node, ast.If) and "__main__" in ast.dump(node.test) for node in tree.body),
+            any(isinstance(node, ast.If) and _names_main(node.test) for node in tree.body),
             any(isinstance(node, ast.FunctionDef) and node.name.startswith("test") for node in tree.body),
             tuple(it for it, _ in zip(_parameters(path, tree), range(_SHOWN_PARAMETERS), strict=False)),
             tuple(_definitions(path, tree.body, "", plain=True)),
@@ -82,11 +82,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Repository:
-    """`names` are the files that chambers get; `left_out` those that are too large for that."""
+    """`names` are the files that chambers get; `left_out` those that are too large for that. `known` are facts of them
+    that were read before.
+    """
 
     source: Source
     names: tuple[str, ...]
     left_out: tuple[str, ...]
+    known: Mapping[str, Facts] | None = None
 
     @classmethod
     def of(cls, source: Source) -> "Repository":
@@ -106,8 +109,10 @@ class Repository:
         return {name: self.source.read(name) for name in self.names}
 
     @cached_property
-    def facts(self) -> dict[str, Facts]:
+    def facts(self) -> Mapping[str, Facts]:
         """Of every Python file that can be read, up to so many bytes of them together."""
+        if self.known is not None:
+            return self.known
         found: dict[str, Facts] = {}
         left = _MAX_PYTHON_BYTES
         for name, data in self.files.items():
@@ -174,6 +179,10 @@ class Repository:
 
     def _starts(self, name: str) -> bool:
         return self.facts[name].starts
+
+
+def _names_main(test: ast.expr) -> bool:
+    return any(isinstance(it, ast.Constant) and it.value == "__main__" for it in ast.walk(test))
 
 
 def _imported(tree: ast.Module) -> set[str]:

@@ -24,6 +24,9 @@ _WITH_VALUE = {"-t", "-i", "--index-url", "--extra-index-url", "--python", "-p",
 _UV_IMAGE = re.compile(r"--from=((ghcr\.io/)?astral-sh|(docker\.io/)?astral)/uv([:@][A-Za-z0-9._:@-]+)?")
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _TIDYING = ("rm", "mkdir", "true", "echo", "export", "set", "chmod")
+# More than anybody copies or sets: COPY of the whole folder, and `ENV A=$A$A`, multiply from line to line.
+_MOST_COPIED = 20_000
+_MOST_VALUE_CHARACTERS = 32_768
 _IGNORED = {"LABEL", "MAINTAINER", "CMD", "EXPOSE", "STOPSIGNAL", "SHELL", "ARG"}
 
 
@@ -61,7 +64,7 @@ def read_dockerfile(source: Source, name: str) -> Recipe:
         elif word in ("COPY", "ADD"):
             _copy(recipe, source, context, rest, where)
         elif word == "ENV":
-            _set(recipe, rest, name)
+            _set(recipe, rest, name, where)
         elif word == "RUN":
             _run(recipe, rest)
         elif word not in _IGNORED:
@@ -158,17 +161,20 @@ def _copy(recipe: Recipe, source: Source, context: str, line: str, where: object
         if not found:
             raise TaskError(f"{where}: copies {shown(given, 80)}, which is not there; mend it")
         recipe.files.update((normpath(join(target, end)), name) for end, name in found.items())
+        if len(recipe.files) > _MOST_COPIED:
+            raise TaskError(f"{where}: copies files to more than {_MOST_COPIED:,} places; copy each of them once")
 
 
 def _matching(source: Source, context: str, pattern: str, *, into: bool) -> Iterator[tuple[str, str]]:
     """Names by where they go beneath the target: what is in a folder, or the file itself, which may get its name."""
     prefix = f"{context}/" if context else ""
+    has_signs = not {*pattern}.isdisjoint("*?[")
     for name in source.names:
         if name.startswith(prefix) and name != f"{prefix}Dockerfile":
             inner = name.removeprefix(prefix)
             if not pattern or inner.startswith(f"{pattern}/"):
                 yield inner.removeprefix(f"{pattern}/") if pattern else inner, name
-            elif inner == pattern or fnmatchcase(inner, pattern):
+            elif inner == pattern or (has_signs and fnmatchcase(inner, pattern)):
                 yield (inner.rpartition("/")[2] if into or inner != pattern else ""), name
 
 
@@ -176,19 +182,25 @@ def _words(line: str) -> list[str]:
     if line.startswith("["):
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return []
         return [str(it) for it in found] if isinstance(found, list) else []
     return line.split()
 
 
-def _set(recipe: Recipe, line: str, name: str) -> None:
-    """A value that is made of what the base image sets is left out: another image has a PATH of its own."""
+def _set(recipe: Recipe, line: str, name: str, where: object) -> None:
+    """A value that is made of what the base image sets is left out: another image has a PATH of its own.
+
+    Raises TaskError for a value without end.
+    """
     before = dict(recipe.env)  # a line sees the variables of the lines before it
     for variable, value in _variables(line).items():
-        unknown = [it for it in map("".join, _VARIABLE.findall(value)) if it not in before]
+        named = ["".join(it) for it in _VARIABLE.findall(value)]
+        unknown = [it for it in named if it not in before]
         if unknown:
             recipe.left_out.append(f"ENV {variable} of {name}: it names {shown(unknown[0], 40)} of the base image")
+        elif len(value) + sum(len(before[it]) for it in named) > _MOST_VALUE_CHARACTERS:
+            raise TaskError(f"{where}: ENV {shown(variable, 40)} grows too long; write a shorter one")
         else:
             recipe.env[variable] = _VARIABLE.sub(lambda it: before[it[1] or it[2]], value)
 

@@ -1,7 +1,7 @@
 """What tasks of other systems have in common that consist of a program and an evaluator which calls it."""
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.change import shown
@@ -355,7 +355,7 @@ def _called(tree: ast.Module, seen: Survey) -> tuple[list[str], list[str], list[
     """The functions, the classes and the methods of the program that the evaluator names."""
     own = [it for it in tree.body if isinstance(it, _Definition) and it.name[0] != "_"]
     defined = [it.name for it in own if not isinstance(it, ast.ClassDef)]
-    functions = [name for name in [*defined, *_other_names(tree, defined)] if name in seen.words]
+    functions = [name for name in [*defined, *_other_names(tree, {*defined})] if name in seen.words]
     classes = classes_of(tree, functions, seen)
     methods = [
         it.name
@@ -377,10 +377,11 @@ def _constants(tree: ast.Module, seen: Survey) -> list[str]:
         if isinstance(target, ast.Name) and target.id[0] != "_"
     }
     defined = {it.name for it in tree.body if isinstance(it, _Definition)} | {*named_tuples([tree], seen)}
-    return [name for name in found if name not in defined and name not in _other_names(tree, list(defined))]
+    defined |= {*_other_names(tree, defined)}
+    return [name for name in found if name not in defined]
 
 
-def _other_names(tree: ast.Module, defined: Sequence[str]) -> list[str]:
+def _other_names(tree: ast.Module, defined: Collection[str]) -> list[str]:
     """Of its functions: `solve = best` and `solve = lambda x: x`."""
     named = [it for it in tree.body if isinstance(it, ast.Assign)]
     named = [it for it in named if isinstance(it.value, ast.Lambda) or getattr(it.value, "id", None) in defined]

@@ -6,12 +6,12 @@ what a candidate wrote, both must be in one chamber, and the verdict is of the t
 """
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from posixpath import dirname, normpath
 from typing import Any
 
+from orchestrator import bounded_toml
 from orchestrator.change import shown
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import toml_list, toml_paragraphs, toml_text
@@ -218,8 +218,8 @@ def _first_script(it: _Task) -> bytes:
 
 def _config(source: Source) -> dict[str, Any]:
     try:
-        return tomllib.loads(source.text("task.toml"))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return bounded_toml.loads(source.text("task.toml"))
+    except (ValueError, RecursionError) as error:
         raise TaskError(f"{source.folder / 'task.toml'}: is not TOML ({shown(str(error))}); mend it") from None
 
 
@@ -305,8 +305,9 @@ def _mapped(it: _Task) -> list[str]:
 
 def _left_out(it: _Task) -> list[str]:
     lines = [f"FROM {shown(it.recipe.base)}: the image is Blastdoor's own; image.base takes another that you have"]
-    if image := section(it.config, "environment").get("docker_image"):
-        lines[0] = f"docker_image {shown(str(image))}: the image is Blastdoor's own, with the Dockerfile's packages"
+    image = section(it.config, "environment").get("docker_image")
+    if image and isinstance(image, str):
+        lines[0] = f"docker_image {shown(image)}: the image is Blastdoor's own, with the Dockerfile's packages"
     lines += it.recipe.left_out
     lines += ["the network, which tests and agents have there: what they install is in the image"]
     if any(name.startswith("solution/") for name in it.source.names) and not it.request.program:

@@ -122,14 +122,14 @@ def _reason(command: Command, found: Tests) -> str:
             return f"starts {shown(' '.join(inner.words), 60)} within another line"
     if wrong := next((it for it in command.writes if not _WRITTEN.fullmatch(it) or ".." in it), None):
         return f"writes {shown(wrong, 60)}"
-    words = command.words
-    while words and words[0] in _BEFORE:
-        words = words[1:]
-    while words and (assigned := _ASSIGNED.fullmatch(words[0])):
+    words, at = command.words, 0
+    while at < len(words) and words[at] in _BEFORE:
+        at += 1
+    while at < len(words) and (assigned := _ASSIGNED.fullmatch(words[at])):
         if _sets(assigned[1], assigned[2]):
             return f"sets {said}"
-        words = words[1:]
-    return _started(words, command, found, said) if words else ""
+        at += 1
+    return _started(words[at:], command, found, said) if words[at:] else ""
 
 
 def _sets(name: str, value: str) -> bool:

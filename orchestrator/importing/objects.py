@@ -1,6 +1,7 @@
 """Which objects of a program an evaluator holds: of classes that it names, and of those that functions give it."""
 
 import ast
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from orchestrator.importing.survey import Survey
@@ -65,19 +66,18 @@ def _made_tuple(call: ast.Call) -> tuple[str, list[str]]:
     """Of `namedtuple("Point", "x y")` and of `NamedTuple("Point", [("x", int)])`; no name for anything else."""
     if _last_name(call.func) not in ("namedtuple", "NamedTuple") or len(call.args) < 2:
         return "", []
-    try:
-        return str(ast.literal_eval(call.args[0])), _field_names(call.args[1])
-    except ValueError:
-        return "", []
+    name, fields = _text(call.args[0]), call.args[1]
+    if not isinstance(fields, ast.List | ast.Tuple):
+        words = _text(fields)
+        return ("", []) if words is None else (name or "", words.replace(",", " ").split())
+    texts = [_text(it.elts[0] if isinstance(it, ast.Tuple) and it.elts else it) for it in fields.elts]
+    words_of = [it for it in texts if it is not None]
+    return (name or "", words_of) if len(words_of) == len(texts) else ("", [])
 
 
-def _field_names(node: ast.expr) -> list[str]:
-    """Raises ValueError."""
-    if isinstance(node, ast.List | ast.Tuple):
-        pairs = [it.elts[0] if isinstance(it, ast.Tuple) and it.elts else it for it in node.elts]
-        return [str(ast.literal_eval(it)) for it in pairs]
-    words = ast.literal_eval(node)
-    return str(words).replace(",", " ").split()
+def _text(node: ast.expr) -> str | None:
+    """Of a text that stands there; whatever else it is, nobody calculates it here."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _last_name(node: ast.expr) -> str:
@@ -104,20 +104,21 @@ def coroutines_of(tree: ast.Module, functions: Collection[str], classes: Collect
 def bases_of(tree: ast.Module, classes: Collection[str]) -> dict[str, list[str]]:
     """Of these classes, those that one is made of, directly or through others."""
     own = {it.name: it for it in tree.body if isinstance(it, _Definition)}
+    among = {*classes}
     found = {
-        name: [it for it in _lineage(own, own[name]) if it != name and it in classes] for name in classes if name in own
+        name: [it for it in _lineage(own, own[name]) if it != name and it in among] for name in classes if name in own
     }
     return {name: bases for name, bases in found.items() if bases}
 
 
 def _lineage(own: dict[str, _Definition], of: _Definition) -> list[str]:
-    left, found = [of], list[str]()
+    left, found = deque([of]), dict[str, None]()
     while left:
-        it = left.pop(0)
+        it = left.popleft()
         if isinstance(it, ast.ClassDef) and it.name not in found:
-            found.append(it.name)
+            found[it.name] = None
             left += [own[base.id] for base in it.bases if isinstance(base, ast.Name) and base.id in own]
-    return found
+    return list(found)
 
 
 def fields_of(tree: ast.Module, classes: Sequence[str], seen: Survey) -> list[str]:

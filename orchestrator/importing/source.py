@@ -5,18 +5,21 @@ import errno
 import os
 import stat
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
+from orchestrator.apart import note
 from orchestrator.change import shown
 from orchestrator.python_source import parse_python
 from orchestrator.task import TaskError
 
 MAX_FILES = 5_000
+MAX_ENTRIES = 100_000  # of all kinds, those that are left out too
 MAX_FILE_BYTES = 32 << 20
 MAX_TEXT_BYTES = 1 << 20
+MAX_BYTES = 64 << 20  # of all files that are read
 MAX_FOLDERS_DEEP = 64
 _LEFT_OUT = frozenset(["__pycache__", "node_modules", "openevolve_output"])
 
@@ -29,13 +32,18 @@ class Source:
 
     folder: Path
     names: tuple[str, ...]
+    sizes: dict[str, int] = field(default_factory=dict, compare=False, repr=False)  # of files that were read
 
     @classmethod
     def of(cls, folder: Path) -> "Source":
         if not folder.is_dir():
             raise TaskError(f"{folder}: is no folder; name an existing one")
         found: list[str] = []
+        entries = 0
         for parent, folders, names in os.walk(folder):
+            entries += len(folders) + len(names)
+            if entries > MAX_ENTRIES:
+                raise TaskError(f"{folder}: has more than {MAX_ENTRIES:,} entries; name a smaller folder")
             # The walk goes as deep as its stack, which a tree can be made to exceed.
             if parent.count(os.sep) - str(folder).count(os.sep) > MAX_FOLDERS_DEEP:
                 raise TaskError(f"{folder}: has more than {MAX_FOLDERS_DEEP} folders in folders; name a flatter one")
@@ -58,6 +66,7 @@ class Source:
         return [name for name in self.names if "/" not in name and fnmatchcase(name, pattern)]
 
     def read(self, name: str, cap: int = MAX_FILE_BYTES) -> bytes:
+        note(name)
         try:
             # What was a plain file a moment ago may be a link by now.
             with os.fdopen(_opened(self.folder, name), "rb") as file:
@@ -66,6 +75,9 @@ class Source:
             raise TaskError(f"{self.folder / name}: cannot be read ({error.strerror})") from None
         if len(data) > cap:
             raise TaskError(f"{self.folder / name}: has more than {cap >> 20} MiB; leave it out of the folder")
+        self.sizes[name] = len(data)
+        if sum(self.sizes.values()) > MAX_BYTES:
+            raise TaskError(f"{self.folder}: has more than {MAX_BYTES >> 20} MiB to read; leave large data out of it")
         return data
 
     def text(self, name: str) -> str:

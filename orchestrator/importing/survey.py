@@ -54,7 +54,7 @@ def asks_itself(functions: list[str]) -> list[str]:
 
 def functions_handed_over(tree: ast.Module, functions: Collection[str]) -> str:
     """Where the evaluator gives a function of its own to one of these, as "12 hands sphere to minimize"; or nothing."""
-    own = {it.name for it in ast.walk(tree) if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)}
+    own = {it.name for it in ast.walk(tree) if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)} - {*functions}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -63,7 +63,7 @@ def functions_handed_over(tree: ast.Module, functions: Collection[str]) -> str:
         handed = [
             "a lambda" if isinstance(it, ast.Lambda) else it.id
             for it in given
-            if isinstance(it, ast.Lambda) or (isinstance(it, ast.Name) and it.id in own - {*functions})
+            if isinstance(it, ast.Lambda) or (isinstance(it, ast.Name) and it.id in own)
         ]
         if handed and to.rpartition(".")[2] in functions:
             return f"{node.lineno} hands {handed[0]} to {to.rpartition('.')[2]}"

@@ -2,13 +2,13 @@
 
 import json
 import re
-import tomllib
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from orchestrator import bounded_toml
 from orchestrator.task.crosschecks import check
 from orchestrator.task.errors import FILE, Key, TaskError, Wrong, dotted, refuse_unnameable
 from orchestrator.task.explaining import explained
@@ -70,7 +70,7 @@ def _read(file: Path) -> str:
 
 def _parsed(text: str, file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return bounded_toml.loads(text)
     except ValueError as error:
         # Plain ValueErrors are those of numbers that nobody writes; they come without a place.
         said = str(error)

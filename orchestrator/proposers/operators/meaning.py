@@ -4,11 +4,11 @@ worth a trial."""
 import ast
 import hashlib
 import json
-import tomllib
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
+from orchestrator import bounded_toml
 from orchestrator.proposers.operators.safety import is_shallow, parsed
 
 _PYTHON = (".py", ".pyw")
@@ -38,7 +38,7 @@ def _meaning(path: str, data: bytes) -> Any:
             case ".json":
                 return json.loads(data)
             case ".toml":
-                return tomllib.loads(data.decode("utf-8-sig"))
+                return bounded_toml.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError, MemoryError):
         pass
     return _UNREADABLE

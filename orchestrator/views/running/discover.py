@@ -10,7 +10,7 @@ import click
 from orchestrator.discovery.bench import Found
 from orchestrator.discovery.chambers import Laboratory
 from orchestrator.discovery.discover import discover
-from orchestrator.discovery.needs import Needs, needs_of
+from orchestrator.discovery.needs import Needs, read_repository
 from orchestrator.discovery.repository import Repository
 from orchestrator.discovery.targets import Target
 from orchestrator.discovery.writing import Made
@@ -18,7 +18,6 @@ from orchestrator.domain.audit import Asked
 from orchestrator.examine.audit import audit
 from orchestrator.examine.findings import Findings
 from orchestrator.importing import write_task
-from orchestrator.importing.source import Source
 from orchestrator.run_options import OPTIONS, Scope
 from orchestrator.settings import Settings
 from orchestrator.task import ImageSpec, Task, TaskError, load_task, parse_duration
@@ -115,9 +114,7 @@ def command(
     try:
         adviser = Adviser(ready_question(flags, settings), settings, say) if proposer else None
         refuse_paid(settings, choice, "discover")
-        found = Repository.of(Source.of(repository))
-        given_packages = dict(map(package_pair, packages))
-        needs = needs_of(found, given_packages, left_out)
+        found, needs = read_repository(repository, dict(map(package_pair, packages)), left_out)
     except TaskError as error:
         raise click.UsageError(str(error)) from None
     asked = _Asked(target, into, wall, not no_check, quick, as_json, adviser)

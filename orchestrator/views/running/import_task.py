@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.apart import read_apart
 from orchestrator.change import shown
 from orchestrator.choices import IMPORTERS
 from orchestrator.domain.tier import Tier
@@ -89,19 +90,22 @@ def _read(system: str, request: ImportRequest) -> Imported:
         entry, reader = IMPORTERS.find(system), IMPORTERS.load(system)
     except ChoiceError as error:
         raise TaskError(f"format: {error}") from None
-    if not entry.is_outside:
-        imported: Imported = reader(request)
-        return imported
     who = f'the {IMPORTERS.noun} "{system}"{entry}'
-    try:
-        imported = reader(request)
-    except TaskError:
-        raise
-    except Exception as error:  # whatever somebody else's code does: nothing is written yet
-        raise TaskError(f"{who} failed ({told(error)}); mend or remove it") from error
-    if not isinstance(imported, Imported):
-        raise TaskError(f"{who} gave back no Imported; mend or remove it")
-    return imported
+
+    def asked() -> Imported:
+        if not entry.is_outside:
+            return reader(request)
+        try:
+            imported = reader(request)
+        except TaskError:
+            raise
+        except Exception as error:  # whatever somebody else's code does: nothing is written yet
+            raise TaskError(f"{who} failed ({told(error)}); mend or remove it") from error
+        if not isinstance(imported, Imported):
+            raise TaskError(f"{who} gave back no Imported; mend or remove it")
+        return imported
+
+    return read_apart(asked, Imported, request.source, TaskError)
 
 
 async def _measured(imported: Imported, folder: Path, settings: Settings) -> str:
