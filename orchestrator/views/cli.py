@@ -88,5 +88,7 @@ def fail(line: str, code: Exit, error: Exception, verbose: bool) -> Never:
         import traceback
 
         traceback.print_exception(error)
-    click.echo(f"blastdoor: {line}", err=True)
+    from orchestrator.text import printable
+
+    click.echo(f"blastdoor: {printable(line)}", err=True)  # a stranger's words may be in it
     sys.exit(code)

@@ -1,11 +1,14 @@
 """Reading that is ended by the kernel, and that never ends but in an answer or in one line."""
 
+import multiprocessing
 import os
 import re
 import signal
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +35,7 @@ def endless_in_c() -> str:
 
 def crashed() -> str:
     note("b.py")
-    os.kill(os.getpid(), signal.SIGSEGV)
+    os.kill(os.getpid(), signal.SIGKILL)
     return ""
 
 
@@ -55,7 +58,7 @@ ENDINGS: dict[str, Callable[[], object]] = {
     "there: reading it failed: it takes more than 2 GiB of memory; make it": lambda: "a" * (8 << 30),
     "there: reading it failed: it comes to more than 1 MiB; make it": lambda: "a" * (1 << 20),
     "there: reading it failed: it is nested too deeply; make it": deep,
-    "there: reading b.py ended its reader (SIGSEGV); make it": crashed,
+    "there: reading b.py ended its reader (SIGKILL); make it": crashed,
     "there: reading it ended its reader (exit code 3); make it": lambda: os._exit(3),
     "there: reading it failed: KeyError: 'a\\nb'; make it": odd,
     "there: reading it failed: UnicodeEncodeError: ": lambda: "\ud800",
@@ -97,14 +100,14 @@ def test_no_reader_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     begun: list[int] = []
-    start = apart.multiprocessing.get_context("fork").Process.start
+    start = multiprocessing.get_context("fork").Process.start
 
-    def started(process: object) -> None:
-        start(process)  # type: ignore[arg-type]
-        begun.append(process.pid)  # type: ignore[attr-defined]
+    def started(process: Any) -> None:
+        start(process)
+        begun.append(process.pid)
 
-    monkeypatch.setattr(apart.multiprocessing.get_context("fork").Process, "start", started)
-    monkeypatch.setattr(apart.Connection, "recv_bytes", interrupted)
+    monkeypatch.setattr(multiprocessing.get_context("fork").Process, "start", started)
+    monkeypatch.setattr(Connection, "recv_bytes", interrupted)
     with pytest.raises(KeyboardInterrupt):
         read(endless)
     with pytest.raises(ProcessLookupError):

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.table import Table
 
+from orchestrator.apart import read_apart
 from orchestrator.choices import OWN_ENGINE, WITHOUT_DAEMON
 from orchestrator.machine.docker_builder import DockerBuilder
 from orchestrator.machine.images import LATEST, NAMES, Builder, Found, Image, plan
@@ -17,7 +18,7 @@ from orchestrator.settings import Settings
 from orchestrator.views.campaign.opening import json_option, print_json
 from orchestrator.views.campaign.screen import open_screen
 from orchestrator.wiring.backends.runc_builder import RuncBuilder
-from sandbox import RuncConfig
+from sandbox import Refused, RuncConfig
 from sandbox.backends.runc.images import Images
 from sandbox.baking import is_baked
 from sandbox.config.docker import default_docker_host
@@ -26,6 +27,8 @@ from sandbox.config.runc import default_images_folder
 from sandbox.units import format_size
 
 _BASE = "BLASTDOOR_BASE_IMAGE"
+# Of processor to take an image in, beside one for each MiB that it has: a small one can unpack without end.
+_SECONDS = 60
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 
 
@@ -84,11 +87,16 @@ def load(settings: Settings, place: Path, name: str) -> None:
     """Take an image from disk, for chambers without a daemon.
 
     It is what `docker save` writes, or an OCI layout, as a folder or a tar; NAME is what jobs call it from now on. No
-    Docker engine is needed. Exit code 2 for what is no image, or not whole.
+    Docker engine is needed. Exit code 2 for what is no image, or not whole, or takes too much to read.
     """
     if not _NAME.fullmatch(name):
         raise click.UsageError(f"{name!r} is no name of an image; write it like blastdoor-trial:latest")
-    id_ = _unpacked(settings).load(place, name)
+    unpacked, seconds = _unpacked(settings), _SECONDS + (_bytes_on_disk(place) >> 20)
+    try:
+        id_ = read_apart(lambda: unpacked.load(place, name), str, place, Refused, seconds=seconds)
+    except Refused:
+        unpacked.sweep()
+        raise
     click.echo(f"{name}  sha256:{id_}")
 
 
@@ -122,6 +130,12 @@ def prune(settings: Settings) -> None:
         click.echo(f"removed  {name}")
     if not removed:
         click.echo("nothing to remove")
+
+
+def _bytes_on_disk(place: Path) -> int:
+    """Those of an archive, or of a layout, whose large files all lie in one folder: holes in them take no time to pack."""
+    files = [place] if not place.is_dir() else [*place.glob("blobs/sha256/*"), *place.glob("*/layer.tar")]
+    return sum(it.stat().st_blocks * 512 for it in files if it.is_file())
 
 
 def _unpacked(settings: Settings) -> Images:

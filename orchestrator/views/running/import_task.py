@@ -94,7 +94,8 @@ def _read(system: str, request: ImportRequest) -> Imported:
 
     def asked() -> Imported:
         if not entry.is_outside:
-            return reader(request)
+            ours: Imported = reader(request)
+            return ours
         try:
             imported = reader(request)
         except TaskError:

@@ -3,11 +3,15 @@
 Everything is found by its digest, and compared with it: a file that was cut short or changed is refused.
 """
 
+import errno
 import gzip
 import hashlib
 import json
+import os
 import platform
+import stat
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +22,9 @@ from sandbox.backends.runc.layers import Entry, Root
 from sandbox.errors import Refused
 
 _CHUNK = 1 << 20
-_MOST_JSON = 16 << 20
+_MOST_JSON = 4 << 20
+# Engines put no more than 127 over each other.
+_MOST_LAYERS = 512
 # By the image's names, which are those of Go.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
@@ -65,7 +71,7 @@ class Archive:
         )
         if theirs != ours:
             raise Refused(
-                f"the image is for {'/'.join(map(str, theirs))}, and this machine is {'/'.join(ours)}; "
+                f"the image is for {_shown('/'.join(map(str, theirs)))}, and this machine is {'/'.join(ours)}; "
                 "save or build it for this platform"
             )
 
@@ -82,7 +88,7 @@ class Archive:
             raise Refused(f"{self._place.name} holds several images; save one of them")
         content = self._bytes(str(manifests[0]["Config"]))
         layers = [str(layer) for layer in manifests[0]["Layers"]]
-        return Image(_sha256(content), json.loads(content), layers)
+        return self._image(content, layers)
 
     def _layout(self) -> Image:
         described = [it for it in self._json("index.json").get("manifests", []) if it.get("mediaType") in _MANIFESTS]
@@ -91,7 +97,15 @@ class Archive:
         manifest = json.loads(self._blob(described[0]["digest"]))
         settings = self._blob(manifest["config"]["digest"])
         layers = [_blob_name(str(layer["digest"])) for layer in manifest["layers"]]
-        return Image(_sha256(settings), json.loads(settings), layers)
+        return self._image(settings, layers)
+
+    def _image(self, content: bytes, layers: Sequence[str]) -> Image:
+        settings = json.loads(content)
+        if not isinstance(settings, dict):
+            raise Refused(f"{self._place.name} has settings that are no table; save the image again")
+        if len(layers) > _MOST_LAYERS:
+            raise Refused(f"{self._place.name} has {len(layers)} layers, and at most {_MOST_LAYERS} are read; flatten it")
+        return Image(_sha256(content), settings, layers)
 
     def _blob(self, digest: str) -> bytes:
         content = self._bytes(_blob_name(digest))
@@ -111,7 +125,7 @@ class Archive:
         with self._opened(name) as content:
             found = content.read(_MOST_JSON + 1)
         if len(found) > _MOST_JSON:
-            raise Refused(f"{self._place.name} has a description of more than 16 MiB; that is no image")
+            raise Refused(f"{self._place.name} has a description of more than {_MOST_JSON >> 20} MiB; that is no image")
         return found
 
     @contextmanager
@@ -119,7 +133,7 @@ class Archive:
         if ".." in Path(name).parts or name.startswith("/"):
             raise Refused(f"{self._place.name} names a file outside of it, {name[:100]!r}; save the image again")
         try:
-            content = self._tar.extractfile(name) if self._tar else (self._place / name).open("rb")
+            content = self._tar.extractfile(name) if self._tar else _plain_file(self._place / name)
         except (KeyError, OSError) as error:
             raise Refused(f"{self._place.name} lacks {name[:100]!r}; save the image again") from error
         if content is None:
@@ -137,12 +151,28 @@ def open_archive(place: Path) -> Iterator[Archive]:
         if place.is_dir():
             yield Archive(place, None)
             return
-        with tarfile.open(place, tarinfo=Entry) as tar:
+        with _plain_file(place) as file, tarfile.open(fileobj=file, tarinfo=Entry) as tar:
             yield Archive(place, tar)
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise Refused(f"{place} is no whole archive; save the image again") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Refused(f"{place} is no image that we can read ({type(error).__name__}: {error})") from error
+    except RecursionError as error:
+        raise Refused(f"{place} is no image that we can read: it is nested too deeply") from error
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise Refused(f"{place} is no image that we can read ({_shown(f'{type(error).__name__}: {error}')})") from error
+
+
+def _plain_file(path: Path) -> IO[bytes]:
+    """Raises OSError, also for a pipe: one who opens it would wait for ever."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    return os.fdopen(file, "rb")
+
+
+def _shown(text: str) -> str:
+    """A stranger's words: short, and nothing in them acts on a screen."""
+    return ascii(text[:100])[1:-1]
 
 
 class _Hashed:

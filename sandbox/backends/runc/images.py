@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 ASKED_S = 5.0
 _PATH = "PATH="
+_MOST_PATH = 4096  # characters, in each of whose folders our programs are looked for
 _OURS = re.compile(r"blastdoor-([a-z]+):latest")
 _ID = re.compile(r"sha256:([0-9a-f]{64})")
 _ROOT = re.compile(r"[0-9a-f]{64}(\..+)?")
@@ -274,11 +275,14 @@ class Images:
 
     def _publish(self, id_: str, settings: Mapping[str, Any], unpack: Callable[[Root], None]) -> None:
         with staging.made(self._roots) as folder:
+            search_path = next(it for it in _environment(settings) if it.startswith(_PATH)).removeprefix(_PATH)
+            if len(search_path) > _MOST_PATH:
+                raise Refused(f"the image has a PATH of {len(search_path)} characters; take another image")
             root = Root(folder / "root")
             root.folder.mkdir()
             root.folder.chmod(0o755)
             unpack(root)
-            root.finish(next(it for it in _environment(settings) if it.startswith(_PATH)).removeprefix(_PATH))
+            root.finish(search_path)
             os.sync()  # a folder under its last name is whole, also after a power cut
             self._write(self._record(id_), {"config": dict(settings), "files": id_})
             self._take(root.folder, self._roots / id_)

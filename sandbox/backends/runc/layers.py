@@ -82,7 +82,7 @@ class Root:
         for program in PROGRAMS:
             if not any(self.has_file(f"{folder}/{program}") for folder in search_path.split(":")):
                 raise Refused(
-                    f"the image has no {program} on its PATH ({search_path[:200]}), and no chamber starts without sh, "
+                    f"the image has no {program} on its PATH ({search_path[:200]!a}), and no chamber starts without sh, "
                     "head and tar; take another image"
                 )
 

@@ -53,7 +53,7 @@ def told(tmp_path: Path, *words: str) -> str:
 
 
 # At the head of program and evaluator.
-PYTHON = {
+PYTHON: dict[str, str | bytes] = {
     "odd named tuples": "P = namedtuple({[]: 1}, 'a')\nQ = namedtuple('Q', {1: []})\nR = NamedTuple('R', [[], ()])\n",
     "named tuples of calculations": f"P = namedtuple('P', {'-' * 900}1)\nQ = namedtuple('Q', 1e999 + 1j)\n",
     "a named tuple of stars": "P = namedtuple(*a, **b)\nQ = namedtuple('Q', *b)\n",
@@ -127,7 +127,7 @@ def test_t101_odd_yaml(tmp_path: Path, what: str) -> None:
     told(tmp_path, "import", "openevolve")
 
 
-JSON = {
+JSON: dict[str, str | bytes] = {
     "deep": "[" * DEEP,
     "deep tables": '{"a": ' * DEEP,
     "a table in a table's place": '{"active": {"a": [NaN, 1e999]}}',

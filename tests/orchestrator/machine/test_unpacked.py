@@ -1,11 +1,13 @@
 """`blastdoor images load` and `prune`: images for chambers without a daemon, from disk."""
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 
 from orchestrator.machine.programs import Unprepared
+from orchestrator.views.chamber import images as of_images
 from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit
 from orchestrator.views.failing import explained
@@ -111,3 +113,15 @@ def test_hostile_numbers_are_one_line(tmp_path: Path) -> None:
     line, code = explained(ran.exception) or ("", None)
     assert "an owner or a time that no file can have" in line
     assert code == Exit.BAD_INPUT
+
+
+def test_t101_a_small_image_that_unpacks_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taking an image in is ended where it costs more than its size explains, and nothing of it is left."""
+    monkeypatch.setattr(of_images, "_SECONDS", 1)
+    bomb = gzip.compress(bytes(16 << 20)) * 60
+    image = saved(tmp_path / "image", layer(*PROGRAMS).getvalue(), bomb)
+    ran = runner().invoke(cli, ["images", "load", str(image), "own:latest"])
+    line, code = explained(ran.exception) if isinstance(ran.exception, Exception) else None or ("", None)
+    assert line == f"{image}: reading it takes more than 1 s of processor; make it smaller or plainer, or leave it out"
+    assert code == Exit.BAD_INPUT
+    assert not list((tmp_path / "cache/blastdoor/images/roots").iterdir())

@@ -163,7 +163,7 @@ async def test_image_without_a_path(images: Images, tmp_path: Path, one: bytes) 
 
 
 def test_path_without_our_programs(images: Images, tmp_path: Path, one: bytes) -> None:
-    with pytest.raises(Refused, match=r"no sh on its PATH \(/opt\)"):
+    with pytest.raises(Refused, match=r"no sh on its PATH \('/opt'\)"):
         images.load(saved(tmp_path / "image", one, config=settings(one, env=("PATH=/opt",))), NAME)
 
 
