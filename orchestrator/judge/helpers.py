@@ -25,6 +25,7 @@ CANDIDATE_HELPERS = (
 HARBOR = "blastdoor_harbor.py"
 JUDGE_HELPERS = (
     "blastdoor_relay.py",
+    "blastdoor_door.py",
     "blastdoor_stub.py",
     "blastdoor_carry.py",
     "blastdoor_command.py",

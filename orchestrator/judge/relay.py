@@ -342,10 +342,10 @@ class _Conversation:
             return await self._measure_again()
         if kind == b"P":
             return await self._rehearse(request)
-        if kind not in (*_CALLS, b"N"):
+        if kind not in (*_CALLS, b"N", b"L"):
             self._break(Side.JUDGE, "a request that nobody knows")
         reply = await self._ask(Side.CANDIDATE, b"N" if kind == b"N" else request)
-        if kind == b"N":
+        if kind in (b"N", b"L"):
             return b"".join(_parts(reply))
         if self._met.tape is not None:
             self._met.tape.keep(request, reply.payload)

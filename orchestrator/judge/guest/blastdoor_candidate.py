@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import CoroutineType, ModuleType
@@ -37,7 +38,8 @@ OF_CLASS = "@"
 _INIT = "__init__.py"
 _RELATIVE = re.compile(rb"^\s*from\s*\.", re.MULTILINE)
 _WORDS = 500
-_OBJECTS = 10_000
+# Of one place; the judge's module has the same number.
+OBJECTS = 10_000
 Functions = Mapping[str, Callable[..., Any]]
 
 
@@ -46,14 +48,16 @@ def serve(**functions: Callable[..., Any]) -> None:
     serve_loaded(lambda: functions)
 
 
-def serve_loaded(load: Callable[[], Functions]) -> None:
-    """The same with functions that are had only once somebody asks: what loading them prints goes to the log."""
-    _answer_all(Frames(), load)
+def serve_loaded(load: Callable[[], Functions], again: Sequence[str] = (), place: int = 0) -> None:
+    """The same with functions that are had only once somebody asks: what loading them prints goes to the log.
+
+    `again` is the command of another Python that does the same, to which its place is added.
+    """
+    _answer_all(Frames(), load, again, place)
 
 
-def _answer_all(frames: Frames, load: Callable[[], Functions]) -> None:
-    functions: Functions = {}
-    objects = _Objects()
+def _answer_all(frames: Frames, load: Callable[[], Functions], again: Sequence[str] = (), place: int = 0) -> None:
+    loads = _Loads(load, again, place)
     while True:
         try:
             nonce, request = frames.receive()
@@ -62,18 +66,12 @@ def _answer_all(frames: Frames, load: Callable[[], Functions]) -> None:
         kind = bytes(request[:1])
         if kind == b"N":
             frames.send(nonce, b"N")
-        elif kind == b"C":
-            frames.send(nonce, *_answer(functions, request[1:]))
-        elif kind == b"K":
-            frames.send(nonce, *_answer_with_keywords(functions, objects, request[1:]))
+        elif kind in (b"C", b"K"):
+            frames.send(nonce, *loads.answer(kind, request))
         elif kind == b"H":
             frames.send(nonce, b"H", _profile())
         else:
-            try:
-                functions = load()
-                frames.send(nonce, b"L", encode(sorted(functions)))
-            except BaseException as error:  # noqa: BLE001  whatever it is, it is told
-                frames.send(nonce, *_failed("raised", error))
+            frames.send(nonce, *loads.load(request))
 
 
 def _profile() -> bytes:
@@ -90,6 +88,84 @@ class _Module(dict):  # type: ignore[type-arg]  # its own functions, by their na
         self.contents = contents
 
 
+class _Child:
+    """Another Python with the same program. It ends with us, or when its place is given up."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, request: memoryview) -> list[Any]:
+        asked, answers = self._process.stdin, self._process.stdout
+        try:
+            asked.write(len(request).to_bytes(4, "big") + bytes(8))  # type: ignore[union-attr]  # a pipe, see above
+            asked.write(request)  # type: ignore[union-attr]
+            asked.flush()  # type: ignore[union-attr]
+            header = answers.read(12)  # type: ignore[union-attr]
+        except OSError:
+            header = b""
+        if len(header) < 12:
+            why = "the process of the program has ended"
+            return [b"E", encode(["raised", why, "RuntimeError", why])]
+        return [answers.read(int.from_bytes(header[:4], "big"))]  # type: ignore[union-attr]
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+class _Loads:
+    """The program as often as it was loaded: each time as a module of its own. A load of another place is in a Python
+    of its own, as for a process that the judge's evaluator started.
+    """
+
+    def __init__(self, load: Callable[[], Functions], again: Sequence[str], place: int) -> None:
+        self._load = load
+        self._again = again
+        self._place = place
+        self._objects = _Objects(place * OBJECTS)
+        self._loaded: dict[int, Functions] = {}
+        self._children: dict[int, _Child] = {}
+        # Of loads in these: in which.
+        self._places: dict[int, int] = {}
+        self._number = 0
+
+    def load(self, request: memoryview) -> list[Any]:
+        """Load it, or go back to an earlier load: number, place, and numbers of loads that nobody has any more. The
+        first time nothing is said.
+        """
+        try:
+            number, place, gone = decode(request[1:]) if len(request) > 1 else (0, self._place, [])
+            for it in gone:
+                self._forget(it)
+            if place != self._place and self._again:
+                self._places[number] = place
+                if place not in self._children:
+                    self._children[place] = _Child([*self._again, str(place)])
+                answer = self._children[place].ask(request)
+                self._number = number if answer[0][:1] == b"L" else self._number
+                return answer
+            if number not in self._loaded:
+                self._loaded[number] = self._load()
+            self._number = number
+            return [b"L", encode(sorted(self._loaded[number]))]
+        except BaseException as error:  # noqa: BLE001  whatever it is, it is told
+            return _failed("raised", error, error_name(error), _message(error))
+
+    def answer(self, kind: bytes, request: memoryview) -> list[Any]:
+        if self._number in self._places:
+            return self._children[self._places[self._number]].ask(request)
+        functions = self._loaded.get(self._number, {})
+        if kind == b"C":
+            return _answer(functions, request[1:])
+        return _answer_with_keywords(functions, self._objects, request[1:])
+
+    def _forget(self, number: int) -> None:
+        self._loaded.pop(number, None)
+        place = self._places.pop(number, None)
+        if place is not None and place not in self._places.values():
+            self._children.pop(place).end()
+
+
 class _Missing(Exception):
     """There is no function of that name."""
 
@@ -99,7 +175,8 @@ class _Objects:
     enumerations that it has, too.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: int) -> None:
+        self._first = first
         self.classes: frozenset[str] = frozenset()
         self.enums: frozenset[str] = frozenset()
         self.tuples: frozenset[str] = frozenset()
@@ -118,21 +195,22 @@ class _Objects:
             member: Remote | None = number_of_member(value, self.enums)
             return member
         if id(value) not in self._numbers:
-            if len(self._kept) >= _OBJECTS:
-                raise NotPlain(f"more than {_OBJECTS} objects that the judge holds")
-            self._numbers[id(value)] = len(self._kept)
+            if len(self._kept) >= OBJECTS:
+                raise NotPlain(f"more than {OBJECTS} objects that the judge holds")
+            self._numbers[id(value)] = self._first + len(self._kept)
             self._kept.append(value)
         return Remote(name, self._numbers[id(value)])
 
     def object(self, remote: Remote | Named) -> Any:
         if isinstance(remote, Named):
-            kind = self._tuple_classes.get(remote.kind) or self.contents.get(remote.kind)
+            kind = self.contents.get(remote.kind) or self._tuple_classes.get(remote.kind)
             return getattr(kind, "_make", tuple)(remote.values)
         if remote.kind.startswith(ENUM):
             return member_of(remote)
-        if remote.number >= len(self._kept) or self._class_of(self._kept[remote.number]) != remote.kind:
+        at = remote.number - self._first
+        if not 0 <= at < len(self._kept) or self._class_of(self._kept[at]) != remote.kind:
             raise Malformed("an object that is not known here")
-        return self._kept[remote.number]
+        return self._kept[at]
 
     def _class_of(self, value: Any) -> str:
         """The first of its classes, from its own upwards, that the judge names; empty where it names none."""
@@ -170,9 +248,12 @@ def _answer_with_keywords(functions: Functions, objects: _Objects, request: memo
         value, exact = _awaited(value), options["exact"]
         return [b"V", *(exact_pieces(value, objects.number, loose=True) if exact else Writer().pieces(value))]
     except BaseException as error:  # noqa: BLE001  as above
-        # A KeyError's own text has its key in quotes; one that is made again would quote it twice.
-        alone = error.args[0] if len(error.args) == 1 and type(error.args[0]) is str else str(error)
-        return _refused(error, error_name(error), alone)
+        return _refused(error, error_name(error), _message(error))
+
+
+def _message(error: BaseException) -> str:
+    """A KeyError's own text has its key in quotes; one that is made again would quote it twice."""
+    return error.args[0] if len(error.args) == 1 and type(error.args[0]) is str else str(error)
 
 
 def _awaited(value: Any) -> Any:
@@ -219,8 +300,14 @@ def _plain(text: str) -> str:
 def _functions_of(path: Path) -> Functions:
     name, root = _name_of(path)
     # Files of a package are not found by their bare names: they may be called like modules of Python's own.
-    sys.path[:0] = dict.fromkeys([*([str(path.parent)] if path.name != _INIT else []), str(root)])
-    module = _loaded(path) if name in ("", path.stem) else importlib.import_module(name)
+    folders = dict.fromkeys([*([str(path.parent)] if path.name != _INIT else []), str(root)])
+    sys.path[:0] = [it for it in folders if it not in sys.path[: len(folders)]]
+    if name in ("", path.stem):
+        module = _loaded(path.stem, path)
+    elif name in sys.modules:  # only the module itself is new in the same Python, and none that it imports
+        module = _loaded(name, path)
+    else:
+        module = importlib.import_module(name)
     own = {
         it: value for it, value in vars(module).items() if not it.startswith("_") and _is_own(value, module, path.name)
     }
@@ -237,12 +324,12 @@ def _name_of(path: Path) -> tuple[str, Path]:
     return ".".join(parts), folder
 
 
-def _loaded(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+def _loaded(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path.name} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -255,12 +342,13 @@ def _is_own(it: Any, module: ModuleType, file: str) -> bool:
 
 
 def _main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
+    if not 1 <= len(arguments) <= 2:
         sys.stderr.write("usage: python3 -m blastdoor_candidate FILE.py\n")
         return 2
     path = Path(arguments[0]).resolve()
     sys.argv = [str(path)]
-    serve_loaded(lambda: _functions_of(path))
+    again = [sys.executable, "-m", "blastdoor_candidate", str(path)]
+    serve_loaded(lambda: _functions_of(path), again, *map(int, arguments[1:]))
     return 0
 
 

@@ -103,12 +103,12 @@ class Cheat:
         self.recorded: dict[bytes, bytes] = dict(pairs)
         self._child = _Honest(play["command"]) if play.get("command") else None
 
-    def load(self) -> bytes:
+    def load(self, payload: bytes) -> bytes:
         if self._child is None:
             packed: bytes = encode(sorted(self.play["functions"]))
             return b"L" + packed
-        loaded = self._child.ask(b"L")
-        if self.play.get("loading"):
+        loaded = self._child.ask(payload)
+        if self.play.get("loading") and payload == b"L":
             for payload in self.recorded:
                 self._worked(_call(payload))
         return loaded
@@ -247,7 +247,7 @@ def _main(arguments: list[str]) -> int:
             elif kind in (b"C", b"K"):
                 frames.send(nonce, _answered(cheat, bytes(request)))
             else:
-                frames.send(nonce, cheat.load())
+                frames.send(nonce, cheat.load(bytes(request)))
         except Ended:
             return 0
 

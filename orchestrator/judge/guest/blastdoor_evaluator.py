@@ -23,9 +23,10 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
+from blastdoor_door import Door, EvaluatorBroke, Seen
 from blastdoor_judge import BadOutput, judging, outputs, publish
 from blastdoor_relay import NoFunction, relay
-from blastdoor_stub import Door, EvaluatorBroke, Seen, opened, opened_programs
+from blastdoor_stub import opened, opened_programs
 
 __all__ = ["EvaluatorBroke", "Outcome", "lend", "loaded", "run_evaluator"]
 

@@ -74,8 +74,8 @@ _CLEAR = 2
 # So many empty calls the channel's figures are from; the orchestrator has the same number.
 _EMPTY_CALLS = 32
 _AT_MOST = "at-most"
-# Objects of the candidate's that are held at most; its module has the same number.
-_HANDLES = 10_000
+# Objects of the candidate's that are held at most, and how many numbers each place has; its module has the same.
+OBJECTS = 10_000
 # From so many bytes on it is worth sending a request on before it is whole; the orchestrator has the same number.
 _LARGE = 1 << 20
 
@@ -243,6 +243,18 @@ class Candidate:
         streamed = [b"S"] if sum(map(len, request)) >= _LARGE else []
         return self._value(function, self._ask(*streamed, *request)[1])
 
+    def load(self, number: int, place: int, gone: Sequence[int] = ()) -> None:
+        """Have the program loaded once more, as a module of its own, or go back to an earlier load of this number. All
+        calls are for the last one. Another place is another Python. What is `gone` is not gone back to. Raises Raised.
+        """
+        answer = self._ask(b"L", encode([number, place, list(gone)]))[1]
+        if bytes(answer[:1]) != b"L":
+            self._value("the program", answer)
+
+    def holds(self, place: int) -> bool:
+        """Whether there is a handle of an object there."""
+        return any(it.number // OBJECTS == place for it in self._handles)
+
     def _value(self, function: str, answer: memoryview) -> Any:
         kind, body = bytes(answer[:1]), answer[1:]
         try:
@@ -296,9 +308,11 @@ class Candidate:
             if remote.kind[len(ENUM) :] not in self._enums:
                 raise Malformed("a member of an enumeration that was not named")
             return member_of(remote)
-        if remote.kind not in self._classes or remote.number >= _HANDLES:
+        if remote.kind not in self._classes:
             raise Malformed("an object of a class that was not named")
         if remote not in self._handles:
+            if len(self._handles) >= OBJECTS:
+                raise Malformed(f"more than {OBJECTS} objects")
             self._handles[remote] = self.new_handle(self, remote)
         return self._handles[remote]
 

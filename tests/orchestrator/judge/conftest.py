@@ -3,7 +3,7 @@
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,15 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
 
     def run(
         evaluator: str,
-        functions: Functions | None = None,
+        functions: Functions | Callable[[], Functions] | None = None,
         wanted: Sequence[str] = ("solve",),
         system: str = "openevolve",
+        again: Sequence[str] = (),
         **more: Any,
     ) -> Channel:
         (tmp_path / "evaluator.py").write_text(evaluator)
         (tmp_path / "out" / "result.json").unlink(missing_ok=True)
-        channel = Channel({"solve": lambda x: 2 * x} if functions is None else functions)
+        channel = Channel({"solve": lambda x: 2 * x} if functions is None else functions, again)
         opened.append(channel)
         monkeypatch.setattr(importlib.import_module("blastdoor_relay"), "Frames", lambda: channel)
         judging = importlib.import_module(f"blastdoor_{system}")

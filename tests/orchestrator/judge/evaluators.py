@@ -7,7 +7,7 @@ import importlib
 import json
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
@@ -40,22 +40,22 @@ Functions = dict[str, Callable[..., Any]]
 class Channel:
     """The orchestrator as a judge sees it; what it wishes of the candidate goes there and comes back."""
 
-    def __init__(self, functions: Functions) -> None:
+    def __init__(self, functions: "Functions | Callable[[], Functions]", again: Sequence[str] = ()) -> None:
         candidate = importlib.import_module("blastdoor_candidate")
         self.ended = importlib.import_module("blastdoor_frames").Ended
         self.finished: dict[str, bytes] | None = None
         self._asked: SimpleQueue[bytes | None] = SimpleQueue()
         self._answered: SimpleQueue[bytes] = SimpleQueue()
-        self._next = b"B" + encode({"median": 0.001, "jitter": 0.001, "functions": sorted(functions)})
         served = _Served(self._asked, self._answered, self.ended)
 
         def serve() -> None:
             with suppress(self.ended):
-                candidate._answer_all(served, lambda: functions)
+                candidate._answer_all(served, functions if callable(functions) else lambda: functions, again)
 
         self._thread = threading.Thread(target=serve, daemon=True)
         self._thread.start()
-        self._ask(b"L")
+        names = decode(self._ask(b"L")[1:])
+        self._next = b"B" + encode({"median": 0.001, "jitter": 0.001, "functions": names})
 
     def receive(self) -> tuple[bytes, memoryview]:
         return b"", memoryview(self._next)

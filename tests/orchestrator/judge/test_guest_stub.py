@@ -319,11 +319,11 @@ def test_values_after_the_end(judge: Judge) -> None:
         return 7
 
     candidate = SimpleNamespace(functions=("solve",), value=value)
-    stub = importlib.import_module("blastdoor_stub")
-    door = stub.Door(candidate, ["solve"], stub.Seen(["LIMIT"]))
-    assert door.answer([]) == ["", [["solve"], {"LIMIT": 7}]]
+    module = importlib.import_module("blastdoor_door")
+    door = module.Door(candidate, ["solve"], module.Seen(["LIMIT"]))
+    assert door.answer(0) == ["", [(0, 0), ["solve"], {"LIMIT": 7}]]
     door.end()
-    assert door.answer([]) == ["EvaluatorBroke", "LIMIT was called after the evaluator had returned"]
+    assert door.answer(0) == ["EvaluatorBroke", "the program was called after the evaluator had returned"]
     assert asked == ["=LIMIT"]
 
 

@@ -10,7 +10,7 @@ def test_nothing_of_others_is_there_or_left() -> None:
     with fresh_guests():
         outer = importlib.import_module("blastdoor_relay")
         with fresh_guests():
-            assert importlib.import_module("blastdoor_stub").Raised is not outer.Raised
+            assert importlib.import_module("blastdoor_door").Raised is not outer.Raised
         assert sys.modules["blastdoor_relay"] is outer
-        assert importlib.import_module("blastdoor_stub").Raised is outer.Raised
+        assert importlib.import_module("blastdoor_door").Raised is outer.Raised
     assert sys.modules.get("blastdoor_relay") is not outer
