@@ -82,6 +82,41 @@ async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     assert run.functions == ("seen", "solve")
 
 
+# Loads the program three times, and once more in each of two Pythons.
+LOADING = """
+import runpy
+import subprocess
+import sys
+
+CHILD = "import runpy, sys; print(runpy.run_path(sys.argv[1])['solve']())"
+
+
+def evaluate(path):
+    here = [runpy.run_path(path)["solve"]() for _ in range(3)]
+    there = [float(subprocess.check_output([sys.executable, "-c", CHILD, path])) for _ in range(2)]
+    return {"combined_score": float("".join(str(int(it)) for it in here)), "there": sum(there)}
+"""
+COUNTING = """
+calls = 0
+
+
+def solve():
+    global calls
+    calls += 1
+    return calls
+"""
+
+
+async def test_a_program_that_counts(tmp_path: Path) -> None:
+    """Each load is as fresh in chambers as it is in one process."""
+    source = write(tmp_path / "there", evaluator__py=LOADING, initial_program__py=COUNTING, config__yaml=None)
+    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
+    assert run.scored, (run.reason, run.log, run.judgement)
+    assert run.judgement
+    assert run.judgement.result
+    assert run.judgement.result.metrics == {"combined_score": 111.0, "there": 2.0}
+
+
 # Asks for a solver and for what it finds, and never names a class of the program.
 USING = """
 import runpy
