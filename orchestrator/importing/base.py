@@ -12,7 +12,7 @@ from pathlib import Path
 class ImportRequest:
     """`source` is a folder. The rest is what a person said where the folder alone does not tell; `packages` are names
     on the package index, by the names that a program imports; `placed` are folders that the evaluator looks for, by
-    where it does.
+    where it does. With `stub_text`, an evaluator is taken that looks at the program's text and can be given none.
     """
 
     source: Path
@@ -23,6 +23,7 @@ class ImportRequest:
     metric: str | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
     placed: Mapping[str, Path] = field(default_factory=dict)
+    stub_text: bool = False
 
 
 @dataclass(frozen=True)

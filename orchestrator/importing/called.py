@@ -59,6 +59,7 @@ class CalledTask:
     stages: bool = False
     way: Way = Way.CALLED
     program_apt: Sequence[str] = ()
+    looks: bool = False
 
     def text(self) -> str:
         wall = f'"{self.wall_s:g}s"'
@@ -81,6 +82,7 @@ class CalledTask:
             "[judge] # the evaluator, unchanged, in a chamber of its own",
             f'mode = "{"data" if self.way is Way.READ else "relay"}"',
             f'command = ["python3", {toml_text(self.driver)}]',
+            *([f"looks = {toml_list([self.program])} # its text is data there"] if self.looks else []),
             f'limits = {{wall = {wall}, memory = "{self.memory_mib}MiB"}}',
             *_image("judge.image", self.judge_packages),
             "",

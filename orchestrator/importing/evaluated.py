@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from orchestrator.change import shown
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_is_used
+from orchestrator.importing.looking import looked_at, runs_a_text
 from orchestrator.importing.objects import FUNCTION, bases_of, classes_of, coroutines_of, fields_of, named_tuples
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
@@ -19,6 +20,7 @@ from orchestrator.importing.survey import (
     enumerations,
     functions_handed_over,
     mentions,
+    paths_of,
     survey,
 )
 from orchestrator.importing.tools import TOOLCHAINS, apt_of, starts_python, tools_of
@@ -91,6 +93,7 @@ class Found:
     coroutines: Sequence[str] = ()
     bases: Mapping[str, Sequence[str]] | None = None
     placed: Sequence[Placed] = ()
+    looks: str = ""
 
     @property
     def called(self) -> list[str]:
@@ -116,6 +119,7 @@ class Found:
             given = {"program": self.program, "tools": list(self.tools)}
         elif self.way is Way.READ:
             given = {"reads": self.program}
+        given |= {"looks": self.program} if self.looks else {}
         given |= {"home": HOME} if any(it.at.startswith(f"{HOME}/") for it in self.placed) else {}
         files[f"judge/{driver}"] = driver_text(
             wanted.module, self.way, evaluator=self.evaluator, metric=wanted.metric, **given, **wanted.driver
@@ -152,6 +156,7 @@ class Found:
             stages=wanted.stages,
             way=self.way,
             program_apt=self._apt(),
+            looks=bool(self.looks),
         )
 
     def _apt(self) -> list[str]:
@@ -188,7 +193,13 @@ class Found:
         return lines + [f"the package of {it}" for it in (*self.judge_needs.not_found, *self.program_needs.not_found)]
 
     def _findings(self) -> list[str]:
-        lines = [it for it in self.seen.findings if self.program.endswith(".py") or "text, and finds that" not in it]
+        finds_a_stub = self.program.endswith(".py") and not self.looks
+        lines = [it for it in self.seen.findings if finds_a_stub or "text, and finds that" not in it]
+        if self.looks:
+            lines.append(
+                f"{self.evaluator}:{self.looks} looks at the program's text: it finds the candidate's, beside the judge"
+                " as data; its size on the disk is that of a stub"
+            )
         if graded := asks_itself([*self.functions, *self.methods]):
             lines.append(f"{self.evaluator} asks the program itself with {', '.join(graded)}: it can say yes to all")
         if handed := functions_handed_over(self.source.python(self.evaluator), self.called):
@@ -269,7 +280,26 @@ def find(request: ImportRequest, names: Names) -> Found:
         placed=placed,
     )
     called = _as_called(found, request) if program.endswith(".py") else None
-    return called or _as_started(found, request)
+    return _looking(called, names, request) if called else _as_started(found, request)
+
+
+def _looking(found: Found, names: Names, request: ImportRequest) -> Found:
+    """With the program's text where the evaluator looks at it. Raises TaskError where it could run it, too."""
+    tree = found.source.python(found.evaluator)
+    at = looked_at(tree, paths_of(tree, names.entries)) if found.way is Way.CALLED else ""
+    if not at or request.stub_text:
+        return found
+    sources = [name for name in sorted(found.judge_needs.files) if name.endswith(".py")]
+    why = runs_a_text({name: found.source.python(name) for name in sources})
+    if found.program.endswith("/__init__.py"):
+        why = f"{found.program} is one file of several"
+    if not why:
+        return replace(found, looks=at)
+    raise TaskError(
+        f"{found.source.folder / found.evaluator}:{at}: looks at the program's text, and would find a stub's, which no"
+        f" change of the program alters ({why}: what can run a text is not given the candidate's); import it all the"
+        " same with --stub-text, or leave the check to a guard"
+    )
 
 
 def _as_called(found: Found, request: ImportRequest) -> Found | None:

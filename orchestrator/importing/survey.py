@@ -33,7 +33,7 @@ class Survey:
 def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
     functions = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)]
     entries = tuple(it.name for it in functions if it.name in wanted)
-    paths = {it.args.args[0].arg for it in functions if it.name in wanted and it.args.args} | {"program_path"}
+    paths = paths_of(tree, wanted)
     calls = [(node, dotted(node.func)) for node in ast.walk(tree) if isinstance(node, ast.Call)]
     metrics = tuple(dict.fromkeys(_metrics(tree)))
     return Survey(
@@ -45,6 +45,12 @@ def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
         findings=tuple(_findings(tree, calls, paths, name)),
         why_noisy=_noise(calls, set(metrics), name),
     )
+
+
+def paths_of(tree: ast.Module, wanted: Sequence[str]) -> set[str]:
+    """Names under which its functions get the program's path."""
+    functions = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {it.args.args[0].arg for it in functions if it.name in wanted and it.args.args} | {"program_path"}
 
 
 def asks_itself(functions: list[str]) -> list[str]:

@@ -26,6 +26,7 @@ HARBOR = "blastdoor_harbor.py"
 JUDGE_HELPERS = (
     "blastdoor_relay.py",
     "blastdoor_door.py",
+    "blastdoor_source.py",
     "blastdoor_stub.py",
     "blastdoor_carry.py",
     "blastdoor_command.py",

@@ -22,6 +22,9 @@ from orchestrator.offload import offload_disk
 from sandbox import Bundle, Listener, Refused
 from sandbox import Ending as ChamberEnding
 
+# Of one file; what reads it has the same number.
+LOOKED_BYTES = 1 << 20
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -58,6 +61,13 @@ def candidate_bundle(tree: Tree, more: Tree | None = None) -> Bundle:
     return together(bundle_of(tree), bundle_of(ours, HELPERS_FOLDER))
 
 
+def _looked_at(parts: Parts, tree: Tree) -> Tree:
+    """What the judge reads of the candidate, cut off where it is told to be too long: it must not make the judge's job
+    one that cannot run.
+    """
+    return Tree.of({name: tree[name].data[: LOOKED_BYTES + 1] for name in parts.task.judge.looks if name in tree})
+
+
 async def relayed(
     parts: Parts,
     node: str,
@@ -74,7 +84,8 @@ async def relayed(
     `profiled_s`: our own module looks on at the candidate's, which has no more time than that.
     """
     job = parts.judge.jobs[mode]
-    job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node)}})
+    looks = {"BLASTDOOR_CANDIDATE": f"{SOURCE}/candidate"} if parts.task.judge.looks else {}
+    job = job.model_copy(update={"env": {**job.env, **contract_variables(mode, node), **looks}})
     wall = parts.task.target(mode).limits.wall
     own = parts.jobs.trial(mode)
     if stand_in:
@@ -87,7 +98,8 @@ async def relayed(
         wall -= less_s
         bundle = together(bundle, bundle_of(profiler(), HELPERS_FOLDER))
     candidate = Seat(parts.door, own, bundle, wall)
-    judge = Seat(parts.judge.door, job, bundle_of(parts.judge.files), parts.task.judge.limits.wall)
+    files = together(bundle_of(parts.judge.files), bundle_of(_looked_at(parts, tree), "candidate"))
+    judge = Seat(parts.judge.door, job, files, parts.task.judge.limits.wall)
     async with parts.door.turn(own):
         awake = parts.door.awake
         slept = awake.slept

@@ -48,6 +48,8 @@ def check(task: Task, folder: Path, *, searches: bool = True) -> list[Notice]:
         warnings += _check_combination(task, folder, searches=searches)
     if (mode := task.judge.mode).terms.calls and task.trial.outputs:
         warnings.append((("trial", "outputs"), f'has no effect; with judge.mode = "{mode}" nothing is harvested'))
+    if task.judge.looks and not mode.terms.calls:
+        warnings.append((("judge", "looks"), f'has no effect; with judge.mode = "{mode}" nothing is put beside it'))
     if (task.stall.heartbeat or 0.0) >= task.limits.wall:
         warnings.append((("stall", "heartbeat"), "has no effect; limits.wall ends every trial before that"))
     if isinstance(task.workspace, str):

@@ -72,12 +72,15 @@ class ImageSpec(Section):
 
 
 class JudgeSpec(Section):
-    """Trusted code and gold. Without `gold`, it is the folder `gold`, if that exists."""
+    """Trusted code and gold. Without `gold`, it is the folder `gold`, if that exists. `looks` are files of a candidate
+    that a judge which calls it finds as data.
+    """
 
     command: Command
     folder: Place = "judge"
     gold: Place | None = None
     mode: Tier = USUAL
+    looks: tuple[Place, ...] = ()
     env: Env = Field(default_factory=dict)
     limits: Limits = Limits()
     image: ImageSpec = ImageSpec()

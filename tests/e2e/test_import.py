@@ -74,7 +74,9 @@ async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     ours = tmp_path / "repository"
     (ours / "ours").mkdir(parents=True)
     (ours / "ours" / "tasks.py").write_text("OFFSET = 100\n")
-    run = await rehearsed(tmp_path, read(ImportRequest(source, "small", placed={"~/github/Ours": ours})))
+    run = await rehearsed(
+        tmp_path, read(ImportRequest(source, "small", placed={"~/github/Ours": ours}, stub_text=True))
+    )
     assert run.scored, (run.reason, run.log, run.judgement)
     assert run.judgement
     assert run.judgement.result
@@ -115,6 +117,38 @@ async def test_a_program_that_counts(tmp_path: Path) -> None:
     assert run.judgement
     assert run.judgement.result
     assert run.judgement.result.metrics == {"combined_score": 111.0, "there": 2.0}
+
+
+# Forbids a word of the program, and looks whether anything of it ran here.
+FORBIDDING = """
+import runpy
+import sys
+
+
+def evaluate(path):
+    with open(path) as file:
+        text = file.read()
+    program = runpy.run_path(path)
+    found = {"combined_score": program["solve"](2), "size": len(text), "ran": float("RAN" in sys.argv)}
+    return {**found, "combined_score": 0.0, "error": "os is forbidden"} if "import os" in text else found
+"""
+PLAIN = "import sys\n\nsys.argv.append('RAN')\n\n\ndef solve(x):\n    return 2 * x\n"
+
+
+@pytest.mark.parametrize("program", [PLAIN, f"import os\n{PLAIN}"])
+async def test_a_check_of_the_source(tmp_path: Path, program: str) -> None:
+    """It finds the candidate's text, as long as that is, and forbids what it would forbid natively; nothing of it runs
+    beside the judge.
+    """
+    source = write(tmp_path / "there", evaluator__py=FORBIDDING, initial_program__py=program, config__yaml=None)
+    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
+    assert run.judgement
+    assert run.judgement.result
+    if program is PLAIN:
+        assert run.judgement.result.metrics == {"combined_score": 4.0, "size": float(len(PLAIN)), "ran": 0.0}
+    else:
+        assert not run.scored
+        assert "os is forbidden" in run.judgement.result.notes
 
 
 # Asks for a solver and for what it finds, and never names a class of the program.

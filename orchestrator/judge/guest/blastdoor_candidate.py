@@ -175,7 +175,7 @@ class _Objects:
     enumerations that it has, too.
     """
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int = 0) -> None:
         self._first = first
         self.classes: frozenset[str] = frozenset()
         self.enums: frozenset[str] = frozenset()

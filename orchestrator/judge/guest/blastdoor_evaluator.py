@@ -26,6 +26,7 @@ from typing import Any
 from blastdoor_door import Door, EvaluatorBroke, Seen
 from blastdoor_judge import BadOutput, judging, outputs, publish
 from blastdoor_relay import NoFunction, relay
+from blastdoor_source import read, shown
 from blastdoor_stub import opened, opened_programs
 
 __all__ = ["EvaluatorBroke", "Outcome", "lend", "loaded", "run_evaluator"]
@@ -51,6 +52,7 @@ def run_evaluator(
     program: str = "",
     tools: Sequence[str] = (),
     reads: str = "",
+    looks: str = "",
     goal: str = "higher",
     home: str = "",
 ) -> None:
@@ -61,8 +63,9 @@ def run_evaluator(
     without a call (`Class.name`), `tuples` classes of named tuples with their fields, `coroutines` what it awaits,
     `bases` the classes that others of them are made of.
     Where it starts the program instead, `program` is its file and `tools` are what it starts for that. Where it only
-    reads, `reads` is the file among the outputs. `goal` says which scores are better, "higher" or "lower". `home` is a
-    folder of the judge's that the evaluator has for its home.
+    reads, `reads` is the file among the outputs; where it calls and looks at the text as well, `looks` is the file.
+    `goal` says which scores are better, "higher" or "lower". `home` is a folder of the judge's that the evaluator has
+    for its home.
     """
     if home:
         os.environ["HOME"] = str(Path(home).resolve())
@@ -80,7 +83,10 @@ def run_evaluator(
         found = Outcome(metric, goal)
         entered = opened_programs(door, folder, beside, tools, program) if program else opened(door, folder)
         with entered as path:
+            text = read(looks) if looks else ""
             try:
+                if looks:
+                    stack.enter_context(shown(path, text))
                 run(evaluator, path, found)
             except BaseException as error:  # it may exit, and may be cancelled
                 _refuse_unsendable(door)

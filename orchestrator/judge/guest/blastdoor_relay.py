@@ -76,6 +76,7 @@ _EMPTY_CALLS = 32
 _AT_MOST = "at-most"
 # Objects of the candidate's that are held at most, and how many numbers each place has; its module has the same.
 OBJECTS = 10_000
+_PLACES = 1 << 20
 # From so many bytes on it is worth sending a request on before it is whole; the orchestrator has the same number.
 _LARGE = 1 << 20
 
@@ -308,7 +309,7 @@ class Candidate:
             if remote.kind[len(ENUM) :] not in self._enums:
                 raise Malformed("a member of an enumeration that was not named")
             return member_of(remote)
-        if remote.kind not in self._classes:
+        if remote.kind not in self._classes or remote.number >= OBJECTS * _PLACES:
             raise Malformed("an object of a class that was not named")
         if remote not in self._handles:
             if len(self._handles) >= OBJECTS:

@@ -37,6 +37,7 @@ from blastdoor_kinds import (
 )
 from blastdoor_programs import PROGRAM
 from blastdoor_relay import BadReply, Handle, NoFunction, NotPlain
+from blastdoor_source import placed
 
 __all__ = ["attach", "carry", "opened", "opened_programs"]
 
@@ -159,6 +160,8 @@ def attach(namespace: dict[str, Any]) -> None:
     namespace.update({**_tuples(), **values})
     for name in functions:
         namespace[name] = _Class(name, (), {"_load": load}) if name in _seen().classes else _calling(name, load)
+        if name not in _seen().classes:
+            placed(namespace[name], name)
         # Pools of processes hand a function on by its name and that of its module.
         namespace[name].__module__ = str(namespace.get("__name__"))
 

@@ -38,6 +38,7 @@ from orchestrator.wiring.sites import open_site, refuse_paid
 @click.option("--measure", is_flag=True, help="Run the baseline twice in chambers: do its scores differ?")
 @click.option("--package", "packages", metavar="IMPORT=NAME", multiple=True, help="The package of an import.")
 @click.option("--place", "placed", metavar="WHERE=FOLDER", multiple=True, help="A folder that the evaluator looks for.")
+@click.option("--stub-text", is_flag=True, help="Import though the evaluator's look at the program's text is blind.")
 @click.argument("system", metavar="FORMAT")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
@@ -51,6 +52,7 @@ def command(
     packages: tuple[str, ...],
     placed: tuple[str, ...],
     measure: bool,
+    stub_text: bool,
     as_json: bool,
     **said: str | None,
 ) -> None:
@@ -67,6 +69,7 @@ def command(
             name=name_of(folder),
             packages=dict(map(package_pair, packages)),
             placed=dict(map(_place_pair, placed)),
+            stub_text=stub_text,
             **said,
         )
         imported = _read(system, request)

@@ -143,7 +143,7 @@ BAD_KEYS = [
     ("[limit]\nwall = 3", 0, "limit: unknown key; did you mean limits?"),
     ("[[metrics]]\n[[metrics]]\nname = 'a'\ngaol = 'up'", 3, "metrics[1].gaol: unknown key; did you mean goal?"),
     ("workdir = '.'\n", 0, "judge.workdir: unknown key; known are command, folder, gold, mode, "
-     "env, limits, image"),
+     "looks, env, limits, image"),
     ("[judge.image]\npips = []", 1, "judge.image.pips: unknown key; did you mean pip?"),
     ("[limits]\ngpu = {kind = 'a', cuont = 1}", 1, "limits.gpu.cuont: unknown key; did you mean count?"),
     ("[parameters]\nfile = 'params.json'\n[parameters.space]\nlow = {type = 'int', low = 1, hihg = 2}", 3,
@@ -152,7 +152,7 @@ BAD_KEYS = [
      "parameters.space.a.low: unknown key; known are when, type"),
     ("[[guards]]\nname = 'a'\ncommand = 'b'\nplace = 'judge'", 3, "guards[0].place: unknown key; known are name, "
      "command, in, limits"),
-    ("warnings = []", 0, "judge.warnings: unknown key; known are command, folder, gold, mode, env, limits, image"),
+    ("warnings = []", 0, "judge.warnings: unknown key; known are command, folder, gold, mode, looks, env, limits, image"),
     ('[search]\n"wi\\u001b[2Jdth" = 1', 1, 'search."wi\\x1b[2Jdth": unknown key; did you mean width?'),
 ]  # fmt: skip
 
