@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from orchestrator.examine.checkup import why_not
+from orchestrator.examine.checkup import named_failure, why_not
 from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.loop.workbench import Parts
 from orchestrator.task import TaskError
@@ -35,6 +35,8 @@ async def score_twice(open_parts: Callable[[], AbstractAsyncContextManager[Parts
                 result = run.judgement.result if run.judgement else None
                 if not run.scored or result is None:
                     return TwoRuns(why=f"the baseline got no score ({_why_not(run)})")
+                if said := named_failure(parts, run):
+                    return TwoRuns(why=f"the baseline gets the score of a failure: {said}")
                 scores.append(result.metrics.get(name, result.score or 0.0))
     except (SandboxError, TaskError) as error:
         return TwoRuns(why=f"no chamber could be had ({error})")

@@ -3,10 +3,12 @@
 Nothing is recorded. A baseline that does not score ends the examination: there is nothing to compare with then.
 """
 
+import re
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.change import File, Tree
+from orchestrator.domain.metric import Goal
 from orchestrator.domain.verdict import Mode, Verdict
 from orchestrator.examine.cheating import Fate, tell_cheats
 from orchestrator.examine.dependence import tell_dependence, try_wrecks
@@ -21,6 +23,12 @@ from orchestrator.loop.workbench import Free, Parts
 from orchestrator.task import GuardSpec
 from orchestrator.text import short
 from sandbox import Refused, Unavailable
+
+# In notes: a name for what went wrong, and words for it; a number is a measure, and no failure.
+_FAILURE = re.compile(
+    r"""\b(?:\w*error|stderr|traceback|exception|failure)['"]?\s*[:=]\s*(?!['"]?(?:none\b|no\b|false\b|nan\b|inf\b))['"]?[^\W\d_]""",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -100,12 +108,24 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
     _tell_features(parts, run.verdict, findings)
     if why := untold(run.verdict, run.calibration):
         findings.add(Section.WIRING, Sign.FAIL, f"nothing faster could be told from the baseline: {why}")
+    if said := named_failure(parts, run):
+        text = f"the baseline gets the score of a failure: {said}"
+        findings.add(Section.WIRING, Sign.FAIL, text, "mend what failed, or start from a program that scores")
     if run.verdict.suspect:
         text = f"the baseline itself is beyond the ceiling of {', '.join(run.verdict.suspect)}"
         findings.add(Section.WIRING, Sign.FAIL, text, "nothing could ever be kept; correct the ceiling, or the goal")
     if caveat := parts.tier.terms.caveat:
         findings.add(Section.WIRING, Sign.WARN, f"tier {caveat}", 'move the judge out with judge.mode = "data"')
     return True
+
+
+def named_failure(parts: Parts, run: Rehearsal) -> str:
+    """What a judge says that failed beside a score of 0 or less; nothing where it says nothing, or lower is better."""
+    metric = parts.task.metrics[0].metric()
+    if run.verdict is None or metric.goal is not Goal.HIGHER or run.verdict.metrics.get(metric.name, 1.0) > 0:
+        return ""
+    lines = (line for line in run.verdict.notes.splitlines() if _FAILURE.search(line))
+    return short(next(lines, ""), 300)
 
 
 def _tell_features(parts: Parts, verdict: Verdict, findings: Findings) -> None:

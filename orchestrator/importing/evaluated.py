@@ -11,7 +11,7 @@ from orchestrator.importing.looking import looked_at, runs_a_text
 from orchestrator.importing.objects import FUNCTION, bases_of, classes_of, coroutines_of, fields_of, named_tuples
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
-from orchestrator.importing.program import REGION, as_package, editable_entries, package_files, program_tree
+from orchestrator.importing.program import REGION, chosen, editable_entries, package_files, program_tree
 from orchestrator.importing.source import Source
 from orchestrator.importing.survey import (
     Survey,
@@ -120,6 +120,7 @@ class Found:
         elif self.way is Way.READ:
             given = {"reads": self.program}
         given |= {"looks": self.program} if self.looks else {}
+        given |= {"missing": self._missing()} if self._missing() else {}
         given |= {"home": HOME} if any(it.at.startswith(f"{HOME}/") for it in self.placed) else {}
         files[f"judge/{driver}"] = driver_text(
             wanted.module, self.way, evaluator=self.evaluator, metric=wanted.metric, **given, **wanted.driver
@@ -162,6 +163,15 @@ class Found:
     def _apt(self) -> list[str]:
         return apt_of(self.tools, [self.source.text(self.evaluator), self.source.text(self.program)])
 
+    def _missing(self) -> str:
+        """What it wants from outside of its folder and did not get, so far as that can be told by reading."""
+        if not (self.seen.outside and self.judge_needs.not_found):
+            return ""
+        return (
+            f"{self.evaluator}:{self.seen.outside} looks outside of its folder, where nothing was put for"
+            f" {self.judge_needs.not_found[0].partition(',')[0]}; import it with --place WHERE=FOLDER"
+        )
+
     def _mapped(self) -> list[str]:
         marked = any(it.endswith(f":{REGION}") for it in self.editable)
         part = f"editable between its {REGION} marks" if marked else "all of it editable"
@@ -200,6 +210,7 @@ class Found:
                 f"{self.evaluator}:{self.looks} looks at the program's text: it finds the candidate's, beside the judge"
                 " as data; its size on the disk is that of a stub"
             )
+        lines += [missing] if (missing := self._missing()) else []
         if graded := asks_itself([*self.functions, *self.methods]):
             lines.append(f"{self.evaluator} asks the program itself with {', '.join(graded)}: it can say yes to all")
         if handed := functions_handed_over(self.source.python(self.evaluator), self.called):
@@ -364,21 +375,6 @@ def _named_package(source: Source, named: str | None) -> str | None:
     """A folder stands for the package in it."""
     inner = f"{named.rstrip('/')}/__init__.py" if named else ""
     return inner if inner in source.name_set else named
-
-
-def chosen(source: Source, named: str | None, patterns: Sequence[str], what: str) -> str:
-    if named is not None:
-        if named not in source.names:
-            raise TaskError(f"{source.folder / named}: is not there, or is a link; name a file of the folder")
-        return named
-    found = next((names for pattern in patterns if (names := source.at_top(pattern))), [])
-    if not found and (package := as_package(source, patterns)):
-        return package
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise TaskError(f"{source.folder}: has two programs, {found[0]} and {found[1]}; choose with --{what}")
-    raise TaskError(f"{source.folder}: has no {' or '.join(patterns)}; name the {what} with --{what}")
 
 
 def _called(tree: ast.Module, seen: Survey) -> tuple[list[str], list[str], list[str]]:

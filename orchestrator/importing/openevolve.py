@@ -11,7 +11,8 @@ from typing import Any
 
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.config import number, read_config, section
-from orchestrator.importing.evaluated import Found, Lines, Names, Wanted, chosen, find
+from orchestrator.importing.evaluated import Found, Lines, Names, Wanted, find
+from orchestrator.importing.program import chosen
 from orchestrator.importing.source import Source
 from orchestrator.importing.survey import RANKED, Survey
 from orchestrator.task import TaskError

@@ -1,7 +1,9 @@
 """The program of a task that is imported: one file, or a package whose files import one another."""
 
 import ast
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from orchestrator.change.regions import spans, split_entry
 from orchestrator.importing.source import Source
@@ -68,3 +70,40 @@ def _is_marked(source: Source, name: str) -> bool:
             f"{source.folder / name}: cannot be cut at its marks: {error}; mend them, or take all of them out"
         ) from None
     return True
+
+
+def chosen(source: Source, named: str | None, patterns: Sequence[str], what: str) -> str:
+    if named is not None:
+        if named not in source.names:
+            raise TaskError(_why_not_chosen(source, named, what))
+        return named
+    found = next((names for pattern in patterns if (names := source.at_top(pattern))), [])
+    if not found and (package := as_package(source, patterns)):
+        return package
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise TaskError(f"{source.folder}: has two programs, {found[0]} and {found[1]}; choose with --{what}")
+    raise TaskError(f"{source.folder}: has no {' or '.join(patterns)}; name the {what} with --{what}")
+
+
+def _why_not_chosen(source: Source, named: str, what: str) -> str:
+    path = source.folder / named
+    here = os.path.relpath(named, source.folder)
+    try:
+        return _what_is_there(source, path, here, what)
+    except OSError:  # a name that no file can have
+        return f"{path}: is not there; name a file of {source.folder} with --{what}"
+
+
+def _what_is_there(source: Source, path: Path, here: str, what: str) -> str:
+    if path.is_symlink():
+        return f"{path}: is a link, and none is followed; copy what it leads to"
+    if path.is_dir():
+        package = ", or put an __init__.py into it to make it a package" if what == "program" else ""
+        return f"{path}: is a folder, and no single file; name a file in it{package}"
+    if here in source.names:
+        return f"{path}: is not there; --{what} is a path in {source.folder}: write --{what} {here}"
+    if path.exists() or Path(source.folder, here).exists():
+        return f"{path}: lies outside of {source.folder}, or in a part that is left out; put it there"
+    return f"{path}: is not there; name a file of {source.folder} with --{what}"

@@ -28,6 +28,7 @@ class Survey:
     starts: tuple[str, ...]
     findings: tuple[str, ...]
     why_noisy: str
+    outside: str = ""
 
 
 def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
@@ -44,6 +45,7 @@ def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
         starts=tuple(dict.fromkeys(_started(calls))),
         findings=tuple(_findings(tree, calls, paths, name)),
         why_noisy=_noise(calls, set(metrics), name),
+        outside=_outside(tree, calls),
     )
 
 
@@ -189,12 +191,17 @@ def _findings(tree: ast.Module, calls: list[tuple[ast.Call, str]], paths: set[st
     fixed = [node for node, called in calls if _SEEDS.search(called) and node.args and _is_constant(node.args[0])]
     if at := lines_of(iter(fixed)):
         yield f"{name}:{at} draws with a fixed seed: what it asks is the same each time, and can be learnt by heart"
-    outside = [node for node, called in calls if called.endswith(("Path.home", "expanduser"))]
+    if at := _outside(tree, calls):
+        yield f"{name}:{at} looks for files outside of its folder: in a chamber there are none but those of judge/"
+
+
+def _outside(tree: ast.Module, calls: list[tuple[ast.Call, str]]) -> str:
+    """Lines in which it looks for files outside of its folder."""
+    homes = [node for node, called in calls if called.endswith(("Path.home", "expanduser"))]
     above = [
         node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and dotted(node).endswith("parent.parent")
     ]
-    if at := lines_of(iter([*outside, *above])):
-        yield f"{name}:{at} looks for files outside of its folder: in a chamber there are none but those of judge/"
+    return lines_of(iter([*homes, *above]))
 
 
 def _reads_text(node: ast.Call, called: str, paths: set[str]) -> bool:

@@ -53,6 +53,7 @@ def run_evaluator(
     tools: Sequence[str] = (),
     reads: str = "",
     looks: str = "",
+    missing: str = "",
     goal: str = "higher",
     home: str = "",
 ) -> None:
@@ -65,7 +66,7 @@ def run_evaluator(
     Where it starts the program instead, `program` is its file and `tools` are what it starts for that. Where it only
     reads, `reads` is the file among the outputs; where it calls and looks at the text as well, `looks` is the file.
     `goal` says which scores are better, "higher" or "lower". `home` is a folder of the judge's that the evaluator has
-    for its home.
+    for its home. `missing` says what was not there for it when it was imported, beside whatever went wrong then.
     """
     if home:
         os.environ["HOME"] = str(Path(home).resolve())
@@ -75,6 +76,7 @@ def run_evaluator(
         return
     with contextlib.ExitStack() as stack:
         candidate = stack.enter_context(relay(exact=True, classes=classes, enums=enums, tuples=tuples))
+        stack.enter_context(_telling(missing))
         folder, beside = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
         # Functions that the program makes are objects, too, and no name of its own.
         offered = [it for it in classes if it != FUNCTION]
@@ -100,6 +102,17 @@ def run_evaluator(
                 raise BadOutput("; ".join(filter(None, [told, own]))) from error
         _refuse_silence(door, candidate.functions, names, found)
         found.publish(door)
+
+
+@contextlib.contextmanager
+def _telling(missing: str) -> Iterator[None]:
+    try:
+        yield
+    except (BadOutput, EvaluatorBroke) as error:
+        if not missing:
+            raise
+        kind = EvaluatorBroke if isinstance(error, EvaluatorBroke) else BadOutput
+        raise kind(f"{error}; {missing}") from error
 
 
 def _tell(evaluator: str, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import socket
 import struct
 import sys
@@ -251,6 +252,7 @@ def opened(door: Door, folder: Path) -> Iterator[str]:
     """The path of a stub that leads here meanwhile, from this process and from those that it starts."""
     # Of whatever depth in an answer, and back in whatever argument.
     door.candidate.new_handle = _Object
+    _lay_python(folder)
     program, path = folder / STUB_NAME, str(folder / "door")
     program.write_text(STUB)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
@@ -268,6 +270,14 @@ def opened(door: Door, folder: Path) -> Iterator[str]:
             # Wakes the thread that accepts; to close alone would leave it waiting.
             with contextlib.suppress(OSError):
                 listening.shutdown(socket.SHUT_RDWR)
+
+
+def _lay_python(folder: Path) -> None:
+    """A `python` on the PATH, by which many evaluators start another one; there are images that have none."""
+    if not shutil.which("python"):
+        (folder / "python").mkdir()
+        (folder / "python" / "python").symlink_to(sys.executable)
+        os.environ["PATH"] = f"{os.environ.get('PATH', '/usr/bin:/bin')}:{folder / 'python'}"
 
 
 @contextlib.contextmanager

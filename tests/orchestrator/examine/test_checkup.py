@@ -116,6 +116,30 @@ async def test_results_that_are_none(tmp_path: Path, judge: str, says: str) -> N
     assert says in row.text
 
 
+NAMED = {
+    "error: Compilation failed": True,
+    "stdout: ok\\nstderr: error: unknown edition 2024": True,
+    "test_results: [{'test_case': 0, 'error': 'R execution failed'}]": True,
+    "error: None": False,
+    "mean_error: 0.25": False,
+    "stderr: ": False,
+    "all is well": False,
+}
+
+
+@pytest.mark.parametrize("notes", NAMED)
+@pytest.mark.parametrize("score", [0, 1])
+async def test_a_baseline_with_the_score_of_a_failure(tmp_path: Path, notes: str, score: int) -> None:
+    """A tool that is too old, say: the judge gives 0 and says why. A search from there would find nothing better."""
+    judge = (
+        "import json, os\nopen(os.environ['BLASTDOOR_RESULT_PATH'], 'w').write("
+        f"json.dumps({{'score': {score}, 'notes': '{notes.replace(chr(39), chr(34))}'}}))\n"
+    )
+    findings = await examined(write_task(tmp_path, files={"judge/judge.py": judge}))
+    told = [row.sign for row in findings.rows if "the score of a failure" in row.text]
+    assert told == [Sign.FAIL] * (NAMED[notes] and not score)
+
+
 async def test_a_metric_that_is_not_there(tmp_path: Path) -> None:
     """A metric that is declared must come with every result."""
     row = the_failure(await examined(write_task(tmp_path, METRIC, '[[metrics]]\nname = "speed"\n')))

@@ -105,7 +105,8 @@ def test_a_benchmark_writes_no_keys(tmp_path: Path) -> None:
         ("is no Python file of the repository that is given", {"benchmark": "make bench TARGET={target}"}),
         ("is no Python file of the repository that is given", {"benchmark": "python3 benchmark.py"}),
         ("is no Python file of the repository that is given", {"benchmark": "python3 'benchmark.py {target}"}),
-        ("is not there, or is a link", {"target": "gone.py"}),
+        ("is not there; name a file of", {"target": "gone.py"}),
+        ("is not there; name a file of", {"target": "x" * 300}),
     ],
 )
 def test_bad_input(tmp_path: Path, why: str, changed: dict[str, Any]) -> None:

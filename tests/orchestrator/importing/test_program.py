@@ -61,3 +61,26 @@ def test_a_relative_import_without_a_package(tmp_path: Path) -> None:
     source = write(tmp_path, initial_program__py="\nfrom .helper import solve\n", helper__py="def solve(x): return x")
     with pytest.raises(TaskError, match=r"initial_program\.py:2: imports from its own package, and is in none; put it"):
         read(ImportRequest(source, "small"))
+
+
+NAMED = {
+    "gone.py": "is not there; name a file of .*there with --program",
+    "parts": "is a folder, and no single file; name a file in it, or put an __init__.py into it",
+    "link.py": "is a link, and none is followed",
+    "../elsewhere.py": "lies outside of .*there, or in a part that is left out; put it there",
+    ".hidden.py": "lies outside of .*there, or in a part that is left out; put it there",
+    "there/initial_program.py": "--program is a path in .*there: write --program initial_program.py",
+}
+
+
+@pytest.mark.parametrize("named", NAMED)
+def test_a_program_that_cannot_be_had(tmp_path: Path, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says why: what is there is not said to be missing."""
+    source = write(tmp_path / "there")
+    (source / "parts").mkdir()
+    for path in ("elsewhere.py", "there/.hidden.py", "there/parts/one.py"):
+        (tmp_path / path).write_text("")
+    (source / "link.py").symlink_to("initial_program.py")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TaskError, match=NAMED[named]):
+        read(ImportRequest(source, "small", program=named))

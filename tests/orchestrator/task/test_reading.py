@@ -152,7 +152,8 @@ BAD_KEYS = [
      "parameters.space.a.low: unknown key; known are when, type"),
     ("[[guards]]\nname = 'a'\ncommand = 'b'\nplace = 'judge'", 3, "guards[0].place: unknown key; known are name, "
      "command, in, limits"),
-    ("warnings = []", 0, "judge.warnings: unknown key; known are command, folder, gold, mode, looks, env, limits, image"),
+    ("warnings = []", 0, "judge.warnings: unknown key; known are command, folder, gold, mode, looks, "
+     "env, limits, image"),
     ('[search]\n"wi\\u001b[2Jdth" = 1', 1, 'search."wi\\x1b[2Jdth": unknown key; did you mean width?'),
 ]  # fmt: skip
 
