@@ -25,6 +25,7 @@ CANDIDATE_HELPERS = (
 HARBOR = "blastdoor_harbor.py"
 JUDGE_HELPERS = (
     "blastdoor_relay.py",
+    "blastdoor_clock.py",
     "blastdoor_door.py",
     "blastdoor_source.py",
     "blastdoor_stub.py",

@@ -95,7 +95,7 @@ CHILD = "import runpy, sys; print(runpy.run_path(sys.argv[1])['solve']())"
 
 def evaluate(path):
     here = [runpy.run_path(path)["solve"]() for _ in range(3)]
-    there = [float(subprocess.check_output([sys.executable, "-c", CHILD, path])) for _ in range(2)]
+    there = [float(subprocess.check_output([python, "-c", CHILD, path])) for python in (sys.executable, "python")]
     return {"combined_score": float("".join(str(int(it)) for it in here)), "there": sum(there)}
 """
 COUNTING = """

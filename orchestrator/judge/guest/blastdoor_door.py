@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import statistics
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, NamedTuple
 
+from blastdoor_clock import now, stand_still
 from blastdoor_judge import BadOutput
 from blastdoor_relay import OBJECTS, BadReply, Candidate, Handle, NotPlain, Raised
 
@@ -25,6 +27,10 @@ _WORDS = 300
 # So many errors that led to one another are looked at; they can be made to lead in a circle.
 _CHAIN = 100
 _LOOK_S = 0.05
+# From so many bytes on the way of a request is rehearsed, so often for sizes that share so many binary digits.
+_LONG = 4096
+_REHEARSALS = 9
+_DIGITS = 5
 
 
 class EvaluatorBroke(Exception):
@@ -70,6 +76,8 @@ class Door:
         self._count = 0
         self._places = 0
         self._forgotten: list[Load] = []
+        # What requests take to get to the judge's own chamber and back, by their size.
+        self._ways: dict[int, list[float]] = {}
         self._lock = threading.Lock()
         self._ended = False
         self.pid = os.getpid()
@@ -148,18 +156,38 @@ class Door:
                 self._read.clear()
             elif field in self._read:
                 return self._read[field]
+            began = now()
             try:
                 self._turn_to(self._load_of([*arguments, *keywords.values()], load))
+                began, self.candidate.elapsed = now(), None
                 value = self.candidate.value(name, *arguments, **keywords)
             except NotPlain as error:
                 self.unsendable.append(f"{name}: {error}")
                 raise
             except BadOutput as error:
                 raise self._failed(error) from None
+            finally:
+                self._stand_still(now() - began)
             self.calls += 1
             if field:
                 self._read[field] = value
             return value
+
+    def _stand_still(self, passed: float) -> None:
+        """For what a call took beside the candidate's own time. A request that is handed on while it is sent has none
+        that is known. Where the way is long, it is rehearsed a few times, for each size of its own.
+        """
+        elapsed, channel = self.candidate.elapsed, self.candidate.channel
+        if elapsed is None:
+            return
+        began, way = now(), channel.median
+        size = self.candidate.size
+        if self.candidate.rehearse and size >= _LONG:
+            ways = self._ways.setdefault(size >> size.bit_length() - _DIGITS, [])
+            if len(ways) < _REHEARSALS:
+                ways.append(self.candidate.rehearse())
+            way = statistics.median(ways)
+        stand_still(max(0.0, passed + now() - began - max(elapsed - way, channel.jitter)))
 
     def _load_of(self, arguments: Sequence[Any], load: Load | None) -> Load:
         """An object is where it was made, and a call of it, or with it, goes there."""

@@ -206,6 +206,10 @@ class Candidate:
         self._handles: dict[Remote, Handle] = {}
         # For one who has a Handle of its own kind.
         self.new_handle: Callable[[Candidate, Remote], Handle] = Handle
+        # Of the last call of `value`; None where nobody knows it.
+        self.elapsed: float | None = None
+        self.rehearse: Callable[[], float] | None = None
+        self.size = 0
         self._frames = Frames()
         while True:
             self._nonce, request = self._frames.receive()
@@ -242,7 +246,10 @@ class Candidate:
         """As `call`, for one who takes no time: arguments that are large reach the candidate while they are sent."""
         request = self._request(function, arguments, keywords)
         streamed = [b"S"] if sum(map(len, request)) >= _LARGE else []
-        return self._value(function, self._ask(*streamed, *request)[1])
+        elapsed, answer = self._ask(*streamed, *request)
+        self.elapsed, self.size = None if streamed else elapsed, sum(map(len, request))
+        self.rehearse = partial(self._rehearsed, function, arguments, keywords, len(answer))
+        return self._value(function, answer)
 
     def load(self, number: int, place: int, gone: Sequence[int] = ()) -> None:
         """Have the program loaded once more, as a module of its own, or go back to an earlier load of this number. All

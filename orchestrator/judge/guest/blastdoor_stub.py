@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from blastdoor_carry import lay_out, run_elsewhere
+from blastdoor_clock import clocks
 from blastdoor_door import VALUE, Door, EvaluatorBroke, Load, Seen
 from blastdoor_kinds import (
     ENUM,
@@ -264,7 +265,8 @@ def opened(door: Door, folder: Path) -> Iterator[str]:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
         _doors.append(door)
         try:
-            yield str(program)
+            with clocks():
+                yield str(program)
         finally:
             door.end()
             # Wakes the thread that accepts; to close alone would leave it waiting.

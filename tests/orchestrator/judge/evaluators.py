@@ -40,6 +40,8 @@ Functions = dict[str, Callable[..., Any]]
 class Channel:
     """The orchestrator as a judge sees it; what it wishes of the candidate goes there and comes back."""
 
+    elapsed_s = 0.002
+
     def __init__(self, functions: "Functions | Callable[[], Functions]", again: Sequence[str] = ()) -> None:
         candidate = importlib.import_module("blastdoor_candidate")
         self.ended = importlib.import_module("blastdoor_frames").Ended
@@ -65,7 +67,7 @@ class Channel:
         if wish[:1] == b"F":
             self.finished = decode(wish[1:])
         else:
-            self._next = b"R" + struct.pack("<d", 0.002) + self._ask(wish)
+            self._next = b"R" + struct.pack("<d", self.elapsed_s) + self._ask(wish)
 
     def _ask(self, request: bytes) -> bytes:
         self._asked.put(request)

@@ -5,6 +5,7 @@ import importlib
 import signal
 import sys
 import threading
+import time
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from orchestrator.judge.guest.blastdoor_values import MAX_DEPTH
-from tests.orchestrator.judge.evaluators import BY_SPEC, EVALUATE, Functions, Judge, Solver, in_a_child
+from tests.orchestrator.judge.evaluators import BY_SPEC, EVALUATE, Channel, Functions, Judge, Solver, in_a_child
 
 KEEP = """
 def keep(program):
@@ -384,3 +385,34 @@ def test_constants_of_a_program(judge: Judge) -> None:
     functions = module({"solve": lambda x: 2 * x}, contents)
     result = judge(CONSTANTS, functions, constants=["LIMIT", "MISSING", "_hidden", "function", "odd"]).result
     assert (result["score"], result["metrics"]["others"]) == (60, 0)
+
+
+CLOCKED = (
+    BY_SPEC
+    + """
+import time
+import blastdoor_clock
+def evaluate(program_path):
+    program = load(program_path)
+    began, began_ns = time.perf_counter(), time.monotonic_ns()
+    program.solve(1)
+    stood = blastdoor_clock._stood[0]
+    assert time.perf_counter() > began and time.monotonic_ns() > began_ns
+    told = time.perf_counter.__wrapped__() - time.perf_counter()
+    return {"combined_score": stood, "told": told}
+"""
+)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_clocks_stand_still_on_the_way(judge: Judge, large: bool) -> None:
+    """All that a call takes beside the candidate's own time is not on the evaluator's clocks, and no more than that."""
+    evaluator = CLOCKED.replace("solve(1)", "solve([0.5] * 10_000)") if large else CLOCKED
+    assert judge(evaluator, {"solve": lambda _: time.sleep(0.05)}).result["score"] >= 0.05 - 0.002
+    assert not hasattr(time.perf_counter, "__wrapped__")
+
+
+def test_a_candidate_cannot_stop_the_clocks(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the orchestrator says that the candidate took is on them, whatever the candidate does meanwhile."""
+    monkeypatch.setattr(Channel, "elapsed_s", 3600.0)
+    assert judge(CLOCKED, {"solve": lambda _: time.sleep(0.05)}).result["score"] == 0
