@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from sandbox.errors import Refused
 from sandbox.job import Limits
 from sandbox.scratch import scratch
+from sandbox.trees import MOST_PARTS
 from sandbox.units import format_size
 from sandbox.wire.faults import WireFault
 from sandbox.wire.harvest import safe_name
@@ -138,6 +139,9 @@ def walk_plain(folder: Path) -> list[Path]:
         raise Refused(f"{folder} is not a folder; name an existing one")
     found: list[Path] = []
     for parent, folders, names in os.walk(folder, onerror=_cannot_read):
+        # The walk goes as deep as its stack, which a tree can be made to exceed.
+        if parent.count(os.sep) - str(folder).count(os.sep) >= MOST_PARTS:
+            raise Refused(f"{folder} has more than {MOST_PARTS} folders in one another; name a flatter one")
         for name in [*folders, *names]:
             path = Path(parent, name)
             if path.is_symlink():

@@ -254,5 +254,6 @@ def _unmount(folder: Path) -> None:
 
 def _remove(folder: Path) -> None:
     _unmount(folder)
-    if folder.exists():
-        shutil.rmtree(folder)
+    # An image may hold more folders in one another than Python removes.
+    if subprocess.run(["rm", "-rf", "--", str(folder)], env=child_environment(), check=False).returncode:
+        raise Unprepared(f"{folder} cannot be removed; remove it by hand")

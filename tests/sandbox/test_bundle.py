@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from sandbox import Bundle, Limits, Refused, write_outputs
+from sandbox.bundle import walk_plain
+from tests.conftest import Deep
 
 
 def names_in(packed: bytes) -> dict[str, tuple[int, bytes]]:
@@ -41,6 +43,13 @@ def test_links_are_refused(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="link is a link"):
             Bundle.from_folder(tmp_path, byte_cap=100)
         (tmp_path / "folder/link").unlink()
+
+
+def test_t96_a_folder_that_is_too_deep(deep: Deep, tmp_path: Path) -> None:
+    """It is refused in one line, whatever its walk would take; one that is as deep as allowed is walked."""
+    with pytest.raises(Refused, match="folders in one another"):
+        walk_plain(deep(tmp_path / "deep", 300))
+    assert len(walk_plain(deep(tmp_path / "flat", 255))) == 255
 
 
 def test_link_that_replaced_a_file_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.machine.private_engine import PrivateEngine, _find, _own_folder, answers
+from orchestrator.machine.private_engine import PrivateEngine, _find, _own_folder, _remove, answers
 from orchestrator.machine.programs import Unprepared
+from tests.conftest import Deep
 
 
 def test_socket_paths_fit(tmp_path: Path) -> None:
@@ -43,3 +44,9 @@ def test_strangers_are_not_found(tmp_path: Path) -> None:
 def test_silence_is_no_engine(tmp_path: Path) -> None:
     """A socket that is not there does not answer, and is no error."""
     assert not answers(str(tmp_path / "sock"))
+
+
+def test_t96_what_the_daemon_kept_is_deep(deep: Deep, tmp_path: Path) -> None:
+    """A step of an image can leave more folders in one another than Python's own removal takes."""
+    _remove(deep(tmp_path / "engine", 1_500))
+    assert not (tmp_path / "engine").exists()

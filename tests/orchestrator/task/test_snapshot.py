@@ -13,6 +13,7 @@ from orchestrator.task.errors import Wrong
 from orchestrator.task.files import plain_names
 from orchestrator.task.snapshot import snapshot
 from sandbox import InputStore
+from tests.conftest import Deep
 from tests.orchestrator.task.conftest import Make
 
 INPUTS = "[inputs]\na = 'data'\nb = 'data/points.csv'\n[tune]\ninputs = {b = 'few.csv'}\n"
@@ -108,6 +109,13 @@ def test_input_digest_is_the_stores(make: Make, tmp_path: Path) -> None:
     store = InputStore(tmp_path / "store")
     for place in (folder / "data", folder / "data/points.csv"):
         assert input_digest(place) == store.add("x", place).digest
+
+
+def test_t96_an_input_that_is_too_deep(deep: Deep, make: Make) -> None:
+    """It is refused in one line, whatever its walk would take."""
+    folder = make("[inputs]\na = 'data'")
+    deep(folder / "data", 300)
+    assert "data has more than 256 folders in one another; make it flatter" in refused(folder)
 
 
 def test_link_in_an_input(make: Make) -> None:
