@@ -2,7 +2,8 @@
 
 A shell beside the chambers, in a group of the owner's own: what ends a whole service with all of its processes does not
 reach it, and no chamber sees it. A chamber's folder says how long it may still live, and the keeper counts that down,
-by its own turns: a machine that slept takes nothing off it. It goes with the owner's group, like everything in there.
+by its own turns: a machine that slept takes nothing off it. It goes with the owner's group, like everything in there,
+and by itself where the owner is gone and no chamber runs.
 """
 
 import contextlib
@@ -21,17 +22,20 @@ trap '' HUP INT TERM
 echo ready
 exec >/dev/null
 while sleep {turn} && [ -d "$1" ]; do
+    busy=''
     for file in "$1"/*/{life}; do
         read -r left <"$file" || continue
+        chamber=${{file%/*}} chamber=${{chamber##*/}}
+        ! read -r pid <"$2/$chamber/cgroup.procs" || busy=1
         if [ "$left" -gt {turn} ]; then
             echo $((left - {turn})) >"$file"
             continue
         fi
-        chamber=${{file%/*}}
-        for group in "$2/${{chamber##*/}}.lobby" "$2/${{chamber##*/}}"; do
+        for group in "$2/$chamber.lobby" "$2/$chamber"; do
             [ ! -r "$group/cgroup.procs" ] || while read -r pid; do kill -KILL "$pid"; done <"$group/cgroup.procs"
         done
     done
+    [ "$busy" ] || kill -0 "$PPID" || exit 0
 done 2>/dev/null
 """
 

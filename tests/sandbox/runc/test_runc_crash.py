@@ -82,6 +82,12 @@ async def test_a_forgotten_chamber_ends_at_its_longest_life(runtime: str, tmp_pa
         await asyncio.sleep(0.1)
     else:
         pytest.fail("it runs on")
+    for _ in range(1200):
+        if not cgroups.processes(group_of(owner)):
+            break
+        await asyncio.sleep(0.1)
+    else:
+        pytest.fail("the keeper stays")
     backend = await RuncConfig(folder=tmp_path).connect()
     await backend.close()
     assert not left_of(tmp_path, owner)
