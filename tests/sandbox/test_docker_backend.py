@@ -452,6 +452,26 @@ assert base.execute("pragma integrity_check").fetchone() == ("ok",)
     assert outcome.ending is Ending.COMPLETED, outcome.log_tail
 
 
+async def test_t97_programs_live_without_watches(backend: DockerBackend) -> None:
+    """One that would be told of a change looks by itself; locks and copies of descriptors are what they were."""
+    source = """
+import fcntl, os, subprocess
+log = os.open("/work/tmp/log", os.O_RDWR | os.O_CREAT)
+following = subprocess.Popen(["tail", "-s", "0.05", "-f", "/work/tmp/log"], stdout=subprocess.PIPE)
+os.write(log, b"later\\n")
+assert following.stdout.readline() == b"later\\n"
+following.kill()
+copied = fcntl.fcntl(log, fcntl.F_DUPFD_CLOEXEC, 100)
+assert copied >= 100 and fcntl.fcntl(copied, fcntl.F_GETFD) == fcntl.FD_CLOEXEC
+fcntl.lockf(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+reader, writer = os.pipe()
+assert fcntl.fcntl(writer, 1031, 65536) == fcntl.fcntl(writer, 1032) == 65536
+"""
+    async with await backend.open(Job(command=("python3", "main.py"), limits=SMALL)) as chamber:
+        outcome = await chamber.run(Bundle({"main.py": source.encode()}))
+    assert outcome.ending is Ending.COMPLETED, outcome.log_tail
+
+
 async def test_reads_from_disk_are_limited(backend: DockerBackend) -> None:
     """A chamber sees the rate that was asked for, on every disk that its images and inputs are on."""
     look = "cat /sys/fs/cgroup/blkio/blkio.throttle.read_bps_device /sys/fs/cgroup/io.max >/work/out/rates 2>/dev/null"
