@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from posixpath import isabs, join, normpath
 
 from orchestrator.change import shown
-from orchestrator.importing.source import Source
+from orchestrator.importing.source import Source, refuse_odd_name
 from orchestrator.task import TaskError
 
 _APT = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
@@ -160,7 +160,10 @@ def _copy(recipe: Recipe, source: Source, context: str, line: str, where: object
         found = dict(_matching(source, context, pattern, into=into)) or dict(_matching(source, "", pattern, into=into))
         if not found:
             raise TaskError(f"{where}: copies {shown(given, 80)}, which is not there; mend it")
-        recipe.files.update((normpath(join(target, end)), name) for end, name in found.items())
+        places = {normpath(join(target, end)): name for end, name in found.items()}
+        for place in places:
+            refuse_odd_name(source.folder, place.lstrip("/"))
+        recipe.files.update(places)
         if len(recipe.files) > _MOST_COPIED:
             raise TaskError(f"{where}: copies files to more than {_MOST_COPIED:,} places; copy each of them once")
 

@@ -21,6 +21,7 @@ MAX_FILE_BYTES = 32 << 20
 MAX_TEXT_BYTES = 1 << 20
 MAX_BYTES = 64 << 20  # of all files that are read
 MAX_FOLDERS_DEEP = 64
+_PART_BYTES = 255
 _LEFT_OUT = frozenset(["__pycache__", "node_modules", "openevolve_output"])
 
 
@@ -52,7 +53,7 @@ class Source:
                 path = Path(parent, name)
                 kept = name[0] != "." and not name.endswith(".pyc") and _is_text(str(path))
                 if kept and path.is_file() and not path.is_symlink():
-                    _refuse_unseen(folder, path.relative_to(folder).as_posix())
+                    refuse_odd_name(folder, path.relative_to(folder).as_posix())
                     found.append(path.relative_to(folder).as_posix())
             if len(found) > MAX_FILES:
                 raise TaskError(f"{folder}: has more than {MAX_FILES:,} files; name a smaller folder")
@@ -126,10 +127,18 @@ def _opened(folder: Path, name: str) -> int:
     return found
 
 
-def _refuse_unseen(folder: Path, name: str) -> None:
-    """Names stand in lines of the task and of what is told, and must not begin lines of their own there."""
-    if any(unicodedata.category(one) in ("Cc", "Cf", "Zl", "Zp") for one in name):
-        raise TaskError(f"{folder}: the name {shown(name)} has a character that nobody sees; rename the file")
+def refuse_odd_name(folder: Path, name: str) -> None:
+    """Names stand in lines of the task and of what is told, and must not begin lines of their own there. None leads out
+    of its folder, or makes a repository there, whose settings start programs when git is called in it.
+    """
+    if any(unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp") for one in name):
+        raise TaskError(f"{folder}: the name {shown(name, 200)} has a character that nobody sees; rename the file")
+    parts = name.split("/")
+    wrong = {"", ".", ".."}.intersection(parts) or any(len(it.encode()) > _PART_BYTES for it in parts)
+    if wrong or len(parts) > 2 * MAX_FOLDERS_DEEP or ".git" in map(str.casefold, parts):
+        raise TaskError(
+            f"{folder}: a file would be named {shown(name, 200)}, which no task may have; name it otherwise"
+        )
 
 
 def _is_text(path: str) -> bool:

@@ -1,10 +1,12 @@
 """A task folder, written whole or not at all."""
 
 from contextlib import ExitStack, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from orchestrator.change import shown
 from orchestrator.domain.tier import Tier
 from orchestrator.importing.base import Imported
+from orchestrator.importing.source import refuse_odd_name
 from orchestrator.task import Task, TaskError, load_task
 from orchestrator.task.errors import refuse_unnameable
 from sandbox.scratch import scratch
@@ -15,6 +17,10 @@ def write_task(imported: Imported, folder: Path) -> Tier:
     behind.
     """
     refuse_unnameable(folder)
+    for name in imported.files:
+        refuse_odd_name(folder, name)
+        if above := next((it for it in map(str, PurePosixPath(name).parents) if it in imported.files), None):
+            raise TaskError(f"{folder}: {shown(above)} would be both a file and a folder; name one of them otherwise")
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise TaskError(f"{folder}: exists and is not an empty folder; name a new one")
     try:

@@ -133,7 +133,7 @@ def prune(settings: Settings) -> None:
 
 
 def _bytes_on_disk(place: Path) -> int:
-    """Those of an archive, or of a layout, whose large files all lie in one folder: holes in them take no time to pack."""
+    """Those of an archive, or of the layers of a folder. Holes in a file are cheap to make, and do not count."""
     files = [place] if not place.is_dir() else [*place.glob("blobs/sha256/*"), *place.glob("*/layer.tar")]
     return sum(it.stat().st_blocks * 512 for it in files if it.is_file())
 

@@ -104,7 +104,9 @@ class Archive:
         if not isinstance(settings, dict):
             raise Refused(f"{self._place.name} has settings that are no table; save the image again")
         if len(layers) > _MOST_LAYERS:
-            raise Refused(f"{self._place.name} has {len(layers)} layers, and at most {_MOST_LAYERS} are read; flatten it")
+            raise Refused(
+                f"{self._place.name} has {len(layers)} layers, and at most {_MOST_LAYERS} are read; flatten it"
+            )
         return Image(_sha256(content), settings, layers)
 
     def _blob(self, digest: str) -> bytes:

@@ -82,8 +82,8 @@ class Root:
         for program in PROGRAMS:
             if not any(self.has_file(f"{folder}/{program}") for folder in search_path.split(":")):
                 raise Refused(
-                    f"the image has no {program} on its PATH ({search_path[:200]!a}), and no chamber starts without sh, "
-                    "head and tar; take another image"
+                    f"the image has no {program} on its PATH ({search_path[:200]!a}), and no chamber starts without "
+                    "sh, head and tar; take another image"
                 )
 
     def settle(self, *, raising: bool = False) -> None:

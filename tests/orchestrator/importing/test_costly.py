@@ -169,6 +169,15 @@ HARBOR: dict[str, dict[str, str | bytes]] = {
     "a here-document": {"environment/Dockerfile": "RUN <<EOF\necho\nEOF\nCOPY <<EOF /app/a\nb\nEOF\n"},
     "variables of variables": {"environment/Dockerfile": "ENV A=xx\n" + "ENV A=$A$A$A$A\n" * 500 + "WORKDIR /app\n"},
     "stages": {"environment/Dockerfile": "FROM a\nFROM b\n"},
+    "a repository": {
+        "environment/Dockerfile": "WORKDIR /app\nCOPY data/numbers.txt .git/config\nCOPY data/numbers.txt .git/HEAD\n"
+    },
+    "a null in a name": {"environment/Dockerfile": "WORKDIR /app\nCOPY data/numbers.txt a\0b\n"},
+    "a name of half": {"environment/Dockerfile": 'WORKDIR /app\nCOPY ["data/numbers.txt", "a\\ud800"]\n'},
+    "deep folders": {"environment/Dockerfile": f"WORKDIR /app\nCOPY data/numbers.txt {'a/' * 1500}\n"},
+    "a file in the place of a folder": {
+        "environment/Dockerfile": "WORKDIR /app\nCOPY data/numbers.txt a\nCOPY data/numbers.txt a/b\n"
+    },
     "quotes": {"environment/Dockerfile": 'ENV A=\'\nRUN "\nCOPY ["a\nCOPY [1, {}]\nADD\nWORKDIR\nFROM\n'},
     "a copy of deep JSON": {"environment/Dockerfile": "COPY " + "[" * DEEP + "\n"},
     "marks": {"environment/Dockerfile": "WORKDIR /\u202e\n", "instruction.md": "\0\u202e\ud800"},

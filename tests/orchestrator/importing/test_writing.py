@@ -59,3 +59,36 @@ def test_others_may_read_the_task(tmp_path: Path) -> None:
     (tmp_path / "usual").mkdir()
     write_task(good(tmp_path), tmp_path / "here")
     assert (tmp_path / "here").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+ODD_NAMES = [
+    "../out",
+    "/tmp/out",
+    "workspace/../../out",
+    "workspace//x",
+    "workspace/.git/config",
+    "workspace/a/.GIT/hooks/x",
+    "workspace/a\0b",
+    "workspace/a\nb",
+    "workspace/\x1b[2J",
+    "workspace/\u202ea",
+    "workspace/\ud800",
+    f"workspace/{'a' * 256}",
+    f"workspace/{'a/' * 1000}a",
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_name_that_no_task_may_have(tmp_path: Path, name: str) -> None:
+    """Nothing is written outside of the new folder, and no repository in it: git would run what its settings say."""
+    found = good(tmp_path)
+    before = everything(tmp_path)
+    with pytest.raises(TaskError, match=r"^[ -~…]+(which no task may have|nobody sees)[ -~]+$"):
+        write_task(Imported({**found.files, name: b"x"}), tmp_path / "here")
+    assert everything(tmp_path) == before
+
+
+def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
+    """Told as what it is, not as a fault of the place that the task is written to."""
+    with pytest.raises(TaskError, match="here: workspace/a would be both a file and a folder"):
+        write_task(Imported({"workspace/a": b"", "workspace/a/b": b""}), tmp_path / "here")

@@ -121,7 +121,8 @@ def test_t101_a_small_image_that_unpacks_without_end(tmp_path: Path, monkeypatch
     bomb = gzip.compress(bytes(16 << 20)) * 60
     image = saved(tmp_path / "image", layer(*PROGRAMS).getvalue(), bomb)
     ran = runner().invoke(cli, ["images", "load", str(image), "own:latest"])
-    line, code = explained(ran.exception) if isinstance(ran.exception, Exception) else None or ("", None)
+    assert isinstance(ran.exception, Exception)
+    line, code = explained(ran.exception) or ("", None)
     assert line == f"{image}: reading it takes more than 1 s of processor; make it smaller or plainer, or leave it out"
     assert code == Exit.BAD_INPUT
     assert not list((tmp_path / "cache/blastdoor/images/roots").iterdir())
