@@ -6,6 +6,7 @@ every machine.
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -67,6 +68,10 @@ class Target:
     judge_env: dict[str, str]
 
 
+# Each is held against each name of the workspace.
+Globs = Annotated[tuple[Glob, ...], Field(max_length=1000)]
+
+
 class Task(Section):
     """Equal to another when both say the same; what was noticed while reading is no part of it."""
 
@@ -74,8 +79,8 @@ class Task(Section):
     statement: Annotated[Text, Field(min_length=1, max_length=100_000)]
     workspace: Workspace = "workspace"
     editable: tuple[Editable, ...] = Field(min_length=1, max_length=10_000)
-    hidden: tuple[Glob, ...] = ()
-    exclude: tuple[Glob, ...] = ()
+    hidden: Globs = ()
+    exclude: Globs = ()
     trial: Trial
     inputs: Inputs = Field(default_factory=dict)
     limits: Limits = Limits()
@@ -122,11 +127,12 @@ class Task(Section):
         """
         return Policy(editable=self.editable, hidden=(*self.hidden, *self.exclude))
 
-    def leaves_out(self, path: str) -> bool:
+    @property
+    def leaves_out(self) -> Callable[[str], bool]:
         """Whether a path of the workspace's folder is no part of the workspace, since it or a folder above it is
         excluded.
         """
-        return bool(self.exclude) and Policy(editable=(), hidden=self.exclude).hides(path)
+        return Policy(editable=(), hidden=self.exclude).hides if self.exclude else lambda _: False
 
     def target(self, mode: Mode) -> Target:
         """What a trial of this mode runs: the real thing, the cheaper one, or the real thing on held-out data."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,15 @@ def load_task(folder: Path, *, searches: bool = True) -> Task:
         task = _validated(_parsed(text, file))
         warnings = check(task, folder, searches=searches)
     except Wrong as wrong:
-        raise TaskError(_located(wrong.key, wrong.text, text, file)) from None
+        raise TaskError(_located(wrong.key, wrong.text, key_lines(text), file)) from None
     except RecursionError:
         raise TaskError(f"{file}: is nested too deeply; write it flatter") from None
     except OSError as error:
         raise TaskError(
             f"{error.filename or file}: cannot be read ({error.strerror}); check the name and rights"
         ) from None
-    return task.with_warnings(tuple(_located(key, noticed, text, file) for key, noticed in warnings))
+    lines = key_lines(text) if warnings else {}
+    return task.with_warnings(tuple(_located(key, noticed, lines, file) for key, noticed in warnings))
 
 
 def _read(file: Path) -> str:
@@ -127,6 +129,6 @@ def _fill(section: dict[str, Any], limits: object) -> None:
         section["limits"] = limits | own
 
 
-def _located(key: Key, said: str, text: str, file: Path) -> str:
-    line = line_of(key, key_lines(text))
+def _located(key: Key, said: str, lines: Mapping[Key, int], file: Path) -> str:
+    line = line_of(key, lines)
     return f"{file}:{line}: {dotted(key)}: {said}" if key else f"{file}:{line}: {said}"

@@ -8,7 +8,8 @@ import pytest
 from orchestrator.choices import PROPOSERS
 from orchestrator.domain.tier import Tier
 from orchestrator.registry import listed
-from orchestrator.task import Task, TaskError, load_task, write_template
+from orchestrator.task import Task, TaskError, load_task, reading, write_template
+from orchestrator.task.lines import key_lines
 from orchestrator.wiring.reading import campaign_folder
 from tests.orchestrator.task.conftest import NEXT, Make
 
@@ -352,3 +353,19 @@ def test_a_folder_that_is_no_text(make: Make, tmp_path: Path) -> None:
         with pytest.raises(TaskError, match=r"caf.*: its name is not UTF-8; rename the folder"):
             read(odd)
     assert sorted(path.name for path in odd.iterdir()) == sorted(path.name for path in make().iterdir())
+
+
+def test_t101_many_warnings_are_placed_in_one_reading(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a stranger's task makes us notice costs one look for lines, however much it is."""
+    looked: list[str] = []
+    monkeypatch.setattr(reading, "key_lines", lambda text: looked.append(text) or key_lines(text))
+    globs = ", ".join(f'"a{at}"' for at in range(1000))
+    task = load_task(make(replaced=("name = ", f"exclude = [{globs}]\nname = ")))
+    assert len(task.warnings) == 1000
+    assert len(looked) == 1
+
+
+def test_t101_globs_have_a_bound(make: Make) -> None:
+    """Each is held against each file."""
+    globs = ", ".join(f'"a{at}"' for at in range(1001))
+    assert "exclude: is too long; the most is 1000" in told(make(replaced=("name = ", f"exclude = [{globs}]\nname = ")))

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_t101_a_search_path_without_end(images: Images, tmp_path: Path, one: byt
         images.load(saved(tmp_path / "image", one, config=config), NAME)
 
 
-CONFIGS = {
+CONFIGS: dict[str, Callable[[bytes], bytes]] = {
     "deep": lambda one: b'{"config": ' + b"[" * DEEP,
     "deep tables": lambda one: b'{"a": ' * DEEP,
     "nested as deep as it parses": lambda one: odd(one, config={"Env": ["PATH=/bin"], "a": _nested(900)}),
