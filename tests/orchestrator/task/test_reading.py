@@ -9,6 +9,7 @@ from orchestrator.choices import PROPOSERS
 from orchestrator.domain.tier import Tier
 from orchestrator.registry import listed
 from orchestrator.task import Task, TaskError, load_task, reading, write_template
+from orchestrator.task.errors import Key
 from orchestrator.task.lines import key_lines
 from orchestrator.wiring.reading import campaign_folder
 from tests.orchestrator.task.conftest import NEXT, Make
@@ -358,7 +359,12 @@ def test_a_folder_that_is_no_text(make: Make, tmp_path: Path) -> None:
 def test_t101_many_warnings_are_placed_in_one_reading(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a stranger's task makes us notice costs one look for lines, however much it is."""
     looked: list[str] = []
-    monkeypatch.setattr(reading, "key_lines", lambda text: looked.append(text) or key_lines(text))
+
+    def counted(text: str) -> dict[Key, int]:
+        looked.append(text)
+        return key_lines(text)
+
+    monkeypatch.setattr(reading, "key_lines", counted)
     globs = ", ".join(f'"a{at}"' for at in range(1000))
     task = load_task(make(replaced=("name = ", f"exclude = [{globs}]\nname = ")))
     assert len(task.warnings) == 1000
