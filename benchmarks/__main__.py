@@ -23,6 +23,7 @@ from benchmarks import (
     heldout,
     hints,
     importing,
+    importing_times,
     lag,
     latency,
     ledger,
@@ -104,6 +105,7 @@ def main() -> int:
         "populations": lambda: populations.measure(chosen.seeds or 20),
         "audit": audit.measure,
         "importing": lambda: importing.measure(chosen.folder, chosen.format, chosen.only, placed),
+        "importing-times": importing_times.measure,
         "page": page.measure,
         "packing": lambda: packing.measure(chosen.seeds or 20),
     }

@@ -139,22 +139,22 @@ async def _tried(source: Path, system: str, name: str, placed: Mapping[str, Path
             _say(name, f"refused: {error}")
             return row
         row.imported = True
-        row.judged = await _ran(Path(place, "task"))
+        row.judged = await ran(Path(place, "task"))
         row.first_verdict_s = time.monotonic() - started
         _say(
             name, f"through the door: {_said(row.judged)}; from the command to the verdict {row.first_verdict_s:.1f} s"
         )
         if row.judged.score is None and not row.judged.reason:
             return row
-        row.native = await _ran(_native(Path(place, "task"), Path(place, "native")))
+        row.native = await ran(native_task(Path(place, "task"), Path(place, "native")))
         if row.judged.score is not None and not row.equal and row.native.score is not None:
-            row.again = await _ran(Path(place, "native"))
+            row.again = await ran(Path(place, "native"))
     again = f"; once more: {_said(row.again)}" if row.again else ""
     _say(name, f"natively: {_said(row.native)}{again}; {row.compared}")
     return row
 
 
-async def _ran(folder: Path) -> Ran:
+async def ran(folder: Path) -> Ran:
     task = load_task(folder)
     settings = Settings()
     started = time.monotonic()
@@ -180,7 +180,7 @@ def _last(log: bytes) -> str:
     return (log.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
 
 
-def _native(task: Path, folder: Path) -> Path:
+def native_task(task: Path, folder: Path) -> Path:
     """The same evaluator and program as a task of the tier shared: one process, the packages of both."""
     given = tomllib.loads((task / "blastdoor.toml").read_text())
     driver = given["judge"]["command"][1]

@@ -185,8 +185,8 @@ def _findings(tree: ast.Module, calls: list[tuple[ast.Call, str]], paths: set[st
         )
     if at := lines_of(node for node, called in calls if called in _CLOCKS):
         yield (
-            f"{name}:{at} looks at a clock: a time around a call holds the way to the other chamber, some tenths of a"
-            " millisecond, and what packing the values takes"
+            f"{name}:{at} looks at a clock: the way to the other chamber is taken off, but a busy machine shows more"
+            " than natively; let a call have a tenth of a second of work"
         )
     fixed = [node for node, called in calls if _SEEDS.search(called) and node.args and _is_constant(node.args[0])]
     if at := lines_of(iter(fixed)):

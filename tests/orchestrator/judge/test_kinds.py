@@ -593,3 +593,19 @@ def test_forged_errors(guest: SimpleNamespace, meet: Callable[..., Any]) -> None
         with pytest.raises(guest.relay.Raised) as caught:
             candidate.call("echo")
         assert type(caught.value.error) is RuntimeError
+
+
+def test_t24_sets_in_sets_are_looked_at_once(guest: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set in thirty others costs the judge one look at each of them, not one for every two."""
+    looks, own = Counter[str](), guest.kinds._may_be_key
+
+    def counted(*arguments: Any, **keywords: Any) -> Any:
+        looks["all"] += 1
+        return own(*arguments, **keywords)
+
+    monkeypatch.setattr(guest.kinds, "_may_be_key", counted)
+    sets, depth = 20, 28
+    one = b"".join(struct.pack("<cI", b"Z", 1) for _ in range(depth)) + struct.pack("<cI", b"Z", 0)
+    value = guest.kinds.decode_exact(struct.pack("<cI", b"l", sets) + sets * one)
+    assert looks["all"] <= 2 * sets * depth
+    assert guest.kinds.decode_exact(guest.kinds.encode_exact(value)) == value
