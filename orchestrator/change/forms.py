@@ -28,6 +28,8 @@ def parse(
     lines = _lines(text, caps)
     if form is Form.AUTO:
         form = _detect(lines, only)
+    if exact and form is Form.UNIFIED:
+        lines = _lines(text, caps, as_it_is=True)
     edits: tuple[Edit, ...]
     match form:
         case Form.UNIFIED:
@@ -45,7 +47,7 @@ def parse(
     return Change(form, edits)
 
 
-def _lines(text: str | bytes, caps: Caps) -> list[bytes]:
+def _lines(text: str | bytes, caps: Caps, *, as_it_is: bool = False) -> list[bytes]:
     cap = caps.text_bytes
     if len(text) > cap:
         raise Refusal(Reason.TEXT_TOO_LONG, f"more than {format_size(cap)}")
@@ -63,7 +65,7 @@ def _lines(text: str | bytes, caps: Caps) -> list[bytes]:
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if not raw.strip():
         raise Refusal(Reason.NOTHING_FOUND, "the text is empty")
-    if raw.count(b"\n") == raw.count(b"\r\n"):
+    if raw.count(b"\n") == raw.count(b"\r\n") and not as_it_is:
         raw = raw.replace(b"\r\n", b"\n")  # some transport's doing: a diff of such a file still has plain headers
     lines = raw.split(b"\n")
     return lines if lines[-1] else lines[:-1]

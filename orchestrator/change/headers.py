@@ -44,8 +44,8 @@ def starts_section(lines: Sequence[bytes], at: int) -> bool:
     return line.startswith(GIT) or (line.startswith(OLD) and at + 1 < len(lines) and lines[at + 1].startswith(NEW))
 
 
-def read_header(lines: Sequence[bytes], at: int) -> tuple[Header, int]:
-    """The header that starts here, and the index of the line after it."""
+def read_header(lines: Sequence[bytes], at: int, *, exact: bool = False) -> tuple[Header, int]:
+    """The header that starts here, and the index of the line after it. `exact` refuses what git reads otherwise."""
     fields: dict[bytes, str] = {}
     if lines[at].startswith(GIT):
         fields[GIT] = _value(lines[at], GIT)
@@ -55,10 +55,27 @@ def read_header(lines: Sequence[bytes], at: int) -> tuple[Header, int]:
         at += 2
     executable = _executable(fields)
     kind, source, path = _sides(fields)
+    if exact:
+        _refuse_other_reading(fields)
     if GIT in fields and not _agrees(fields[GIT], source, path):
         raise Refusal(Reason.MALFORMED, f"the header names different files: {shown(fields[GIT])}")
     has_source = kind in (Kind.RENAME, Kind.COPY)
     return Header(kind, path, source if has_source else "", executable), at
+
+
+def _refuse_other_reading(fields: Mapping[bytes, str]) -> None:
+    """Git takes the first folder off every name, also where both are equal, and /dev/null for a file of that name where
+    no mode says that there is none.
+    """
+    if OLD in fields:
+        old, new = (unquoted(fields[name].partition("\t")[0]) for name in (OLD, NEW))
+    else:
+        middle = len(fields[GIT]) // 2
+        old, new = (unquoted(half) for half in (fields[GIT][:middle], fields[GIT][middle + 1 :]))
+    if old == new and "/" in old:
+        raise Refusal(Reason.MALFORMED, f"{shown(old)} is written without a/ and b/, and git would take another file")
+    if GIT in fields and NOWHERE in (old, new) and not fields.keys() & {b"new file mode ", b"deleted file mode "}:
+        raise Refusal(Reason.MALFORMED, f"{shown(fields[GIT])} comes or goes, and no mode of it is told")
 
 
 def _read_fields(lines: Sequence[bytes], at: int, fields: dict[bytes, str]) -> int:

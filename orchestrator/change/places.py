@@ -63,11 +63,19 @@ class _Placed:
         if len(self.places) == 1:
             return self.places[0]
         claim = self.hunk.claim
-        return claim if claim is not None and numbers_hold and self.page.has(self.old, claim) else None
+        if claim is None or not numbers_hold or not self.page.has(self.old, claim):
+            return None
+        return None if _may_end_file(self.hunk, self.page, self.old, claim) else claim
 
     @property
     def contradicts_claim(self) -> bool:
         return len(self.places) == 1 and self.hunk.claim not in (None, self.places[0])
+
+
+def _may_end_file(hunk: Hunk, page: Page, old: Sequence[bytes], claim: int) -> bool:
+    """Whether git would put it at the end of the file, whatever it claims: no unchanged line follows in it."""
+    last = len(page.lines) - len(old)
+    return hunk.lines[-1].sign is not Sign.KEPT and claim != last and page.has(old, last)
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,8 @@ class Patch:
             if claim is None or not old or not self._exact.has(old, claim):
                 return None
             if hunk.ends_file and claim + len(old) < len(self._lines):
+                return None
+            if _may_end_file(hunk, self._exact, old, claim):
                 return None
             placed.append(_Placed(hunk, [claim], self._exact, old))
         return placed

@@ -2,13 +2,14 @@
 
 Line counts of a hunk are believed where they fit the lines that follow. Where they do not, the hunk goes on as long as
 lines look like its own, and what is left over must not look like a part of it: half of a hunk is never applied.
-Of a diff that a machine wrote, counts that are missing or do not fit mean that it was cut off: `exact` refuses them.
+Of a diff that a machine wrote, counts that are missing or do not fit mean that it was cut off: `exact` refuses them,
+and what git would read in another way.
 """
 
 from collections.abc import Sequence
 
 from orchestrator.change.edits import Edit, Hunk, Kind, Line, Sign
-from orchestrator.change.headers import Header, read_header, starts_section
+from orchestrator.change.headers import OLD, Header, read_header, starts_section
 from orchestrator.change.refusal import Reason, Refusal
 from orchestrator.text import shown
 
@@ -27,8 +28,11 @@ def parse_unified(lines: Sequence[bytes], hunk_cap: int, *, exact: bool = False)
     while at < len(lines):
         line = lines[at]
         if starts_section(lines, at):
-            header, at = read_header(lines, at)
+            is_plain = line.startswith(OLD)
+            header, at = read_header(lines, at, exact=exact)
             hunks, at = _read_hunks(lines, at, hunks_left, exact=exact)
+            if exact and is_plain and not hunks:
+                raise Refusal(Reason.MALFORMED, f"{shown(header.path)} has a header and no hunk, which git passes over")
             hunks_left -= len(hunks)
             after_header = True
             _keep(edits, header, hunks)
@@ -118,7 +122,7 @@ def _end_by_counts(lines: Sequence[bytes], at: int, old: int, new: int) -> int |
 
 def _goes_on(lines: Sequence[bytes], at: int) -> bool:
     """Whether the lines after a hunk look as if they still belonged to it."""
-    if at == len(lines) or starts_section(lines, at) or lines[at] in _SIGNATURE:
+    if at == len(lines) or starts_section(lines, at) or lines[at].removesuffix(b"\r") in _SIGNATURE:
         return False
     if lines[at].strip():
         return lines[at][:1] in _SIGNS
@@ -131,7 +135,7 @@ def _end_by_looks(lines: Sequence[bytes], at: int) -> int:
     while at < len(lines):
         line = lines[at]
         is_own = line in _BLANK or line[:1] in _SIGNS or line.startswith(_NO_NEWLINE)
-        if not is_own or line in _SIGNATURE or starts_section(lines, at):
+        if not is_own or line.removesuffix(b"\r") in _SIGNATURE or starts_section(lines, at):
             return at
         at += 1
     return at
