@@ -38,11 +38,7 @@ def apply_text(
 
 def apply(tree: Tree, change: Change, policy: Policy, effort: Effort | None = None) -> Tree:
     """The next tree. Raises Refusal and nothing else."""
-    _check_counts(change, policy.caps)
-    for edit in change.edits:
-        for path in edit.sides:
-            policy.check(path)
-    _refuse_twice(change)
+    check_paths(change, policy)
     effort = effort or Effort()
     _check_compared([tree[path].data for path in _replaced(change) if path in tree], policy.caps)
     written = {edit.path: _result(tree, edit, policy, effort) for edit in change.edits if edit.kind is not Kind.DELETE}
@@ -61,6 +57,15 @@ def apply(tree: Tree, change: Change, policy: Policy, effort: Effort | None = No
     if result == tree:
         raise Refusal(Reason.NO_EFFECT, "the tree stays as it is")
     return result
+
+
+def check_paths(change: Change, policy: Policy) -> None:
+    """Raises Refusal for what no tree could take."""
+    _check_counts(change, policy.caps)
+    for edit in change.edits:
+        for path in edit.sides:
+            policy.check(path)
+    _refuse_twice(change)
 
 
 def _check_counts(change: Change, caps: Caps) -> None:

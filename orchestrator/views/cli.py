@@ -11,12 +11,14 @@ from typing import Never
 
 import click
 
+from orchestrator.text import shown
 from orchestrator.views.ci_log import finish_output, guard_output
 from orchestrator.views.commands import COMMANDS, Commands
 from orchestrator.views.exits import Exit
 
 # It is called often and logs nothing; the library for logs would take a fifth of its time.
 _SILENT = frozenset({"status"})
+_LINE = 1500
 _PASSWORD = re.compile(r"://[^/?#@]*:[^@]*@|[?&](ssl)?password=")
 
 
@@ -88,7 +90,6 @@ def fail(line: str, code: Exit, error: Exception, verbose: bool) -> Never:
         import traceback
 
         traceback.print_exception(error)
-    from orchestrator.text import printable
-
-    click.echo(f"blastdoor: {printable(line)}", err=True)  # a stranger's words may be in it
+    # Whatever was quoted in it, of a command line or of a file.
+    click.echo(f"blastdoor: {shown(' '.join(line.split()), _LINE)}", err=True)
     sys.exit(code)

@@ -8,7 +8,7 @@ import click
 
 from orchestrator.change.policy import DEFAULT_CAPS
 from orchestrator.change.whole import whole_file
-from orchestrator.text import printable
+from orchestrator.text import printable, shown
 from orchestrator.units import format_size
 from orchestrator.views.campaign import asking
 from orchestrator.views.campaign.asking import Asked, person, when
@@ -130,13 +130,13 @@ def _read_change(source: str) -> str:
             with Path(source).open("rb") as stream:
                 data = stream.read(cap + 1)
     except OSError as error:
-        raise click.UsageError(f"{source} cannot be read ({error.strerror})") from None
+        raise click.UsageError(f"{shown(source)} cannot be read ({error.strerror})") from None
     if len(data) > cap:
-        raise click.UsageError(f"{source} has more than {format_size(cap)}, the most that a change may have")
+        raise click.UsageError(f"{shown(source)} has more than {format_size(cap)}, the most that a change may have")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise click.UsageError(f"{source} is not UTF-8 text") from None
+        raise click.UsageError(f"{shown(source)} is not UTF-8 text") from None
 
 
 def _path_of(reading: Reading, file: str) -> str:

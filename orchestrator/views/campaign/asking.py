@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from orchestrator.change import Refusal
-from orchestrator.change.applying import apply_text
+from orchestrator.change.applying import apply_text, check_paths
 from orchestrator.change.forms import parse
 from orchestrator.change.policy import DEFAULT_CAPS
 from orchestrator.change.refusal import Reason
@@ -126,7 +126,7 @@ def _check_change(reading: Reading, node: Node | None, text: str) -> None:
     policy, best = reading.task.policy(), reading.state.champion()
     try:
         if node is None:
-            parse(text, caps=policy.caps, only=policy.only, exact=True)
+            check_paths(parse(text, caps=policy.caps, only=policy.only, exact=True), policy)
         else:
             apply_text(tree_of(reading, node), text, policy, exact=True)
     except Refusal as refusal:

@@ -34,8 +34,8 @@ from orchestrator.settings import Settings
 from orchestrator.task import Snapshot, Task, TaskError, load_task
 from orchestrator.task.audits import write_whole
 from orchestrator.task.snapshot import snapshot
-from orchestrator.text import printable
-from orchestrator.units import stamp, utc_now
+from orchestrator.text import printable, shown
+from orchestrator.units import format_size, stamp, utc_now
 from orchestrator.views.campaign.opening import json_option, json_text, print_json, task_argument
 from orchestrator.views.campaign.screen import Screen, open_screen
 from orchestrator.views.event_loop import run_in_loop
@@ -62,6 +62,8 @@ _MARKS = {
     StepState.BROKEN: ("!", "!!", "yellow"),
 }
 _STYLES = {Decision.ACCEPTED: "bold green", Decision.REJECTED: "bold red", Decision.UNJUDGED: "bold yellow"}
+# Of a change that is too long, the digest names it up to here.
+_LONGEST = 1 << 30
 _file = click.Path(path_type=Path, dir_okay=False)
 _FORMS: dict[str, Callable[[Report], str]] = {
     "junit": junit,
@@ -236,7 +238,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 def read_change(source: str) -> Change:
-    """However long it is, no more is held than a change may have."""
+    """However long it is, no more is held than a change may have. Some sources have no end."""
     cap = DEFAULT_CAPS.text_bytes
     seal, kept, size = hashlib.sha256(), b"", 0
     try:
@@ -245,8 +247,12 @@ def read_change(source: str) -> Change:
                 seal.update(piece)
                 kept += piece[: cap + 1 - len(kept)]
                 size += len(piece)
+                if size > _LONGEST:
+                    raise click.UsageError(
+                        f"{shown(source)} has more than {format_size(_LONGEST)}; no change is that long"
+                    )
     except OSError as error:
-        raise click.UsageError(f"{printable(source)} cannot be read ({error.strerror})") from None
+        raise click.UsageError(f"{shown(source)} cannot be read ({error.strerror})") from None
     return Change(kept, seal.hexdigest(), size)
 
 

@@ -109,6 +109,8 @@ def test_a_change_that_is_brought_is_read_in_one_way(stage: Stage, text: str) ->
         (DIFF, ("--on", "1.1"), "lines not found"),
         (DIFF.replace("params.json", "judge.txt"), ("--on", "1"), "not editable"),
         (DIFF.replace("params.json", "judge.txt"), (), "not editable"),
+        (DIFF.replace("params.json", "../judge.txt"), (), "unsafe name"),
+        (DIFF.replace("params.json", ".git/config"), (), "reserved name"),
         ("hello", (), "no change found"),
         ("", (), "text is empty"),
         ("x" * 2_000_000, (), "more than 1MiB"),

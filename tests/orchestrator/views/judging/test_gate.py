@@ -304,6 +304,13 @@ def test_a_long_change_is_not_held(tmp_path: Path) -> None:
     assert (len(change.text), change.size) == ((1 << 20) + 1, 3_000_000)
 
 
+def test_a_change_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device, or a program that goes on for ever, ends in one line."""
+    monkeypatch.setattr(gate_view, "_LONGEST", 5_000_000)
+    with pytest.raises(click.UsageError, match=r"has more than 4\.77MiB; no change is that long"):
+        read_change("/dev/zero")
+
+
 def test_a_gate_that_was_killed_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its folder, with the ledger and the change, is removed by the next gate of that user."""
     folder, temporary = write_task(tmp_path / "task"), tmp_path / "temporary"
