@@ -59,6 +59,7 @@ def cli(context: click.Context, verbose: bool, url: str | None) -> None:
 
 def main() -> Never:
     """Run a command; errors become one line on stderr and a documented exit code."""
+    _open_closed_streams()
     guard_output()
     # The flag of ours, which stands before the command; a candidate's own words come after it.
     verbose = "--verbose" in list(itertools.takewhile(lambda word: word not in COMMANDS, sys.argv[1:]))
@@ -77,12 +78,23 @@ def main() -> Never:
         # The reader of our output has left; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.NOT_GOOD)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever it is, it is told, with its trace
         from orchestrator.views.failing import explained
 
-        if (told := explained(error)) is None:
-            raise
-        fail(*told, error, verbose)
+        if told := explained(error):
+            fail(*told, error, verbose)
+        # Python's own exit code for it is 1, which would be an answer: a gate's "rejected".
+        fail(f"a fault of our own, {type(error).__name__}: {error}", Exit.BAD_INPUT, error, verbose=True)
+
+
+def _open_closed_streams() -> None:
+    """Where a caller closed one, the next file that is opened would get its number, and what we print."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def fail(line: str, code: Exit, error: Exception, verbose: bool) -> Never:

@@ -22,7 +22,9 @@ MEANINGS = {
         " a guard does not pass, the chain is broken, an attack succeeded, a judge can be cheated; or the reader of our"
         " output closed it before the end"
     ),
-    Exit.BAD_INPUT: "bad input, or our own policy refused: the line says what to change",
+    Exit.BAD_INPUT: (
+        "bad input, or our own policy refused: the line says what to change; or a fault of our own, with its trace"
+    ),
     Exit.NO_ENGINE: (
         "no engine or provider answers, or it does not let us in; or it failed part-way, for example when `reap`"
         " could not remove something"

@@ -55,6 +55,40 @@ def test_ctrl_c_is_told(blastdoor: Blastdoor, monkeypatch: pytest.MonkeyPatch) -
     assert (code, stderr.strip()) == (Exit.INTERRUPTED, "blastdoor: interrupted")
 
 
+def test_a_fault_of_our_own_is_no_answer(blastdoor: Blastdoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's exit code for it would say that a gate rejects."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr("orchestrator.views.commands.load", broken)
+    code, stderr = blastdoor("gate", "--diff", "x")
+    assert code == Exit.BAD_INPUT
+    assert stderr.splitlines()[-1] == "blastdoor: a fault of our own, ZeroDivisionError: by zero"
+    assert "Traceback" in stderr
+
+
+def test_whatever_is_quoted_is_one_bounded_line(blastdoor: Blastdoor) -> None:
+    """Also what a library for command lines quotes."""
+    for word in ("1" * 5000, "\x1b[31m\u202e", "a\nb" * 900):
+        for words in (["show", word, "."], ["show", word, word, word], ["show", f"--{word}"]):
+            code, stderr = blastdoor(*words)
+            assert code == Exit.BAD_INPUT
+            assert stderr.count("\n") == 1
+            assert stderr.rstrip("\n").isprintable()
+            assert len(stderr) < 2000
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(closed: str, tmp_path: Path) -> None:
+    """A gate that cannot read, or say, anything is no rejection; and no file takes the number of a closed stream."""
+    words = "import sys; from orchestrator.views.cli import main; sys.argv[0] = 'blastdoor'; main()"
+    shell = f'"$0" -c "$1" gate --diff - "$2" {closed}'
+    done = subprocess.run(["sh", "-c", shell, sys.executable, words, str(tmp_path)], check=False, capture_output=True)
+    assert done.returncode == Exit.BAD_INPUT
+    assert b"Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_there(name: str) -> None:
     """Under its own name, and what it is for fits on its line of the help."""
