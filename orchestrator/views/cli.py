@@ -11,7 +11,7 @@ from typing import Never
 
 import click
 
-from orchestrator.text import shown
+from orchestrator.text import printable_lines, shown
 from orchestrator.views.ci_log import finish_output, guard_output
 from orchestrator.views.commands import COMMANDS, Commands
 from orchestrator.views.exits import Exit
@@ -67,9 +67,7 @@ def main() -> Never:
         code = cli.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else Exit.OK)
     except click.Abort:
-        click.echo("blastdoor: interrupted", err=True)
-        finish_output()
-        os._exit(Exit.INTERRUPTED)  # all is closed; a thread that waits for an engine would hold us for minutes
+        _interrupted()
     except click.ClickException as error:
         where = getattr(error, "ctx", None)
         command = where.command_path if where else "blastdoor"
@@ -79,9 +77,9 @@ def main() -> Never:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.NOT_GOOD)
     except Exception as error:  # noqa: BLE001  whatever it is, it is told, with its trace
-        from orchestrator.views.failing import explained
-
-        if told := explained(error):
+        if _came_of_ctrl_c(error):
+            _interrupted()
+        if told := _explained(error):
             fail(*told, error, verbose)
         # Python's own exit code for it is 1, which would be an answer: a gate's "rejected".
         fail(f"a fault of our own, {type(error).__name__}: {error}", Exit.BAD_INPUT, error, verbose=True)
@@ -97,11 +95,34 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
+def _interrupted() -> Never:
+    click.echo("blastdoor: interrupted", err=True)
+    finish_output()
+    os._exit(Exit.INTERRUPTED)  # all is closed; a thread that waits for an engine would hold us for minutes
+
+
+def _came_of_ctrl_c(error: BaseException | None) -> bool:
+    """A module that is loaded half-way fails in some other way."""
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _explained(error: Exception) -> tuple[str, Exit] | None:
+    """None for a fault of ours; also where what would explain it cannot be loaded."""
+    try:
+        from orchestrator.views.failing import explained
+    except Exception:  # noqa: BLE001  the first fault is told
+        return None
+    return explained(error)
+
+
 def fail(line: str, code: Exit, error: Exception, verbose: bool) -> Never:
     if verbose:
         import traceback
 
-        traceback.print_exception(error)
+        for told in printable_lines("".join(traceback.format_exception(error))):
+            click.echo(told, err=True)
     # Whatever was quoted in it, of a command line or of a file.
     click.echo(f"blastdoor: {shown(' '.join(line.split()), _LINE)}", err=True)
     sys.exit(code)

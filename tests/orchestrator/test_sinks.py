@@ -69,6 +69,10 @@ PAYLOADS = [
     "fixes #12, closes other/project#13, resolves GH-14, !15",
     "\x00\x08\ud800 nul",
     "{0} {1}",
+    "\u202e\u2066txt.exe\u2069",
+    "\x1b]8;;https://evil.invalid\x07link\x1b]8;;\x07\x9b31m",
+    "hidden\U000e0041\u200b\u2028line\u2029end",
+    "z" + "\u0301" * 30,
     "plain words, 100 % of them",
 ]
 EVERY = pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))

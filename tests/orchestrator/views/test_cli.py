@@ -59,13 +59,38 @@ def test_a_fault_of_our_own_is_no_answer(blastdoor: Blastdoor, monkeypatch: pyte
     """Python's exit code for it would say that a gate rejects."""
 
     def broken(*_: object) -> None:
-        raise ZeroDivisionError("by zero")
+        raise ZeroDivisionError("by \x1b[31m\u202ezero")
 
     monkeypatch.setattr("orchestrator.views.commands.load", broken)
     code, stderr = blastdoor("gate", "--diff", "x")
     assert code == Exit.BAD_INPUT
-    assert stderr.splitlines()[-1] == "blastdoor: a fault of our own, ZeroDivisionError: by zero"
+    assert stderr.splitlines()[-1] == "blastdoor: a fault of our own, ZeroDivisionError: by \\x1b[31m\\u202ezero"
+    assert "\x1b" not in stderr
     assert "Traceback" in stderr
+
+
+def test_ctrl_c_while_a_module_is_loaded(blastdoor: Blastdoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is loaded by half fails in its own way, and so may what explains faults."""
+
+    def half(*_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise TypeError("mapped to multiple choices")
+
+    monkeypatch.setattr("orchestrator.views.commands.load", half)
+    monkeypatch.setattr("os._exit", sys.exit)
+    assert blastdoor("init", "task") == (Exit.INTERRUPTED, "blastdoor: interrupted\n")
+
+
+def test_what_explains_faults_is_broken_itself(blastdoor: Blastdoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr("orchestrator.views.commands.load", broken)
+    monkeypatch.setitem(sys.modules, "orchestrator.views.failing", None)
+    code, stderr = blastdoor("init", "task")
+    assert (code, "ZeroDivisionError: by zero" in stderr.splitlines()[-1]) == (Exit.BAD_INPUT, True)
 
 
 def test_whatever_is_quoted_is_one_bounded_line(blastdoor: Blastdoor) -> None:
