@@ -1,11 +1,18 @@
 """Metrics and what "better" means: left to right, by weights, or by Pareto dominance."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
 from orchestrator.domain.fingerprint import DEFAULT_BINDS
+
+# Words of a name that say that a metric is a time, or made of one.
+_OF_TIME = re.compile(
+    r"(?<![a-z])((milli|micro|nano)?seconds|per.second|secs?|[mun]s|minutes|time|timing|runtime|latency|latencies"
+    r"|elapsed|durations?|speed|speedup|throughput)(?![a-z])"
+)
 
 
 class Goal(StrEnum):
@@ -35,6 +42,11 @@ class Metric:
     ceiling: float | None = None
     timing: bool = False
     before: bool = False
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the task says so, or its name does: no run of the same code takes the same time again."""
+        return self.timing or bool(_OF_TIME.search(re.sub("(?<=[a-z])(?=[A-Z])", " ", self.name).lower()))
 
     def merit(self, value: float) -> float:
         """The value turned so that more is better."""

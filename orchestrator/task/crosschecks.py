@@ -13,7 +13,7 @@ from orchestrator.change.names import folded
 from orchestrator.change.patterns import is_exact, matches
 from orchestrator.change.regions import BadRegion, spans, split_entry
 from orchestrator.choices import PARENTS, PROPOSERS, PRUNERS
-from orchestrator.domain.certify import EACH
+from orchestrator.domain.certify import EACH, CertifyRule
 from orchestrator.domain.metric import Rule
 from orchestrator.domain.tier import USUAL, modes_with
 from orchestrator.domain.verdict import Mode
@@ -41,6 +41,7 @@ def check(task: Task, folder: Path, *, searches: bool = True) -> list[Notice]:
         *_weights_without_effect(task),
         *_too_few_repeats(task),
         *_certify_without_effect(task),
+        *_strict_with_a_time(task),
         *_search_without_a_space(task),
         *_archive_without_effect(task),
     ]
@@ -147,7 +148,8 @@ def _check_certify(task: Task) -> None:
         return
     if task.ranking.rule is Rule.PARETO:
         text = '"noisy" needs scores in one order, which "pareto" does not give; use another ranking.rule, or "strict"'
-        raise Wrong(("certify", "rule"), text)
+        by_default = task.rule_by_default.removeprefix("certify.rule ")
+        raise Wrong(("certify", "rule"), f"{by_default}; {text}" if by_default else text)
 
 
 def _check_heldout(task: Task, held: HeldOutSpec) -> None:
@@ -384,10 +386,19 @@ def _too_few_repeats(task: Task) -> Iterator[Notice]:
 
 def _certify_without_effect(task: Task) -> Iterator[Notice]:
     # An evolver's playbooks are compared by the same rule, whatever the scores are like.
-    unused = ("champion",) if task.roles.evolver else ("error", "repeats", "champion")
-    for name in () if task.certify.certify().noisy else unused:
+    unused: tuple[str, ...] = ("champion",) if task.roles.evolver else ("error", "repeats", "champion")
+    other = CertifyRule.NOISY
+    if task.certify.certify().noisy:
+        unused, other = () if task.certify.replay else ("replay",), CertifyRule.STRICT
+    for name in unused:
         if name in task.certify.model_fields_set:
-            yield ("certify", name), 'has no effect; it counts only with certify.rule = "noisy"'
+            yield ("certify", name), f'has no effect; it counts only with certify.rule = "{other}"'
+
+
+def _strict_with_a_time(task: Task) -> Iterator[Notice]:
+    if task.times and not task.certify.certify().noisy:
+        text = f'is "strict", and {task.times[0]} is a time, so luck is kept; take it out, and repeats in turn decide'
+        yield ("certify", "rule"), text
 
 
 def _archive_without_effect(task: Task) -> Iterator[Notice]:

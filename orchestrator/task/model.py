@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from orchestrator.change import Policy
+from orchestrator.domain.certify import CertifyRule
 from orchestrator.domain.verdict import Mode
 from orchestrator.task.combining import CombineSpec, MemberTerms
 from orchestrator.task.errors import TaskError
@@ -120,6 +121,29 @@ class Task(Section):
         copy = self.model_copy()
         copy._warnings = warnings
         return copy
+
+    @model_validator(mode="after")
+    def _repeats_decide_for_times(self) -> Self:
+        """Where the task names no rule. A stored task always does."""
+        if "rule" not in self.certify.model_fields_set and self.times:
+            noisy = self.certify.model_copy(update={"rule": CertifyRule.NOISY})
+            noisy.model_fields_set.discard("rule")
+            object.__setattr__(self, "certify", noisy)
+        return self
+
+    @property
+    def times(self) -> list[str]:
+        """The metrics that are times."""
+        return [it.name for it in self.metrics if it.metric().is_time]
+
+    @property
+    def rule_by_default(self) -> str:
+        """A line for people where nobody named the rule that decides for a time; else nothing."""
+        if "rule" in self.certify.model_fields_set or not self.certify.certify().noisy:
+            return ""
+        return (
+            f'certify.rule is "noisy", since {self.times[0]} is a time: repeats in turn decide, unless it names another'
+        )
 
     def policy(self) -> Policy:
         """What an agent may change. What is left out of the workspace is nobody's to write: when the winner is applied

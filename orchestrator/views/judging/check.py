@@ -107,6 +107,8 @@ async def examine(
     if not found.runs:
         return
     expected = _expected(task, site, options)
+    if task.rule_by_default:
+        findings.add(Section.NOISE, Sign.NOTE, task.rule_by_default)
     tell_noise(parts.ranking, parts.certify, found.runs, findings)
     tell_cost(parts, found, expected, findings)
     tell_profile(parts, found, expected, findings)

@@ -143,6 +143,8 @@ def _say_what_runs(opened: Opened, wanted: Wanted) -> None:
         click.echo(f"warning: {printable(warning)}", err=True)
     run = opened.bench.state.run
     click.echo(f"{opened.bench.task.name}, run {run.number}", err=True)
+    if by_default := opened.bench.task.rule_by_default:
+        click.echo(f"  {by_default}", err=True)
     for line in opened.options.inherited():
         click.echo(f"  {line}", err=True)
     for line in models_lines(opened.bench.task, opened.options, wanted.settings):

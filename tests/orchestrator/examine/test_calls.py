@@ -190,13 +190,19 @@ async def test_a_time_below_the_jitter(tmp_path: Path) -> None:
     assert "let the judge time more work, or try again when the machine is less busy" in text
 
 
-@pytest.mark.parametrize("rule", ["strict", "noisy"])
+@pytest.mark.parametrize("rule", ["strict", "noisy", ""])
 async def test_times_need_the_noisy_rule(tmp_path: Path, rule: str) -> None:
-    """Times are never the same twice, so a task that is timed is told which rule fits, unless it has it."""
-    findings = await examined(write(tmp_path, TIMED + f'[certify]\nrule = "{rule}"\n', solve=SLOW), runs=2)
+    """Times are never the same twice: a task that is timed has the rule that fits, and one line says so, unless it
+    names another one; then it is told which one fits.
+    """
+    named = f'[certify]\nrule = "{rule}"\n' if rule else ""
+    findings = await examined(write(tmp_path, TIMED + named, solve=SLOW), runs=2)
     told = [text for text in texts(findings, Section.NOISE, Sign.WARN) if text.startswith("certify.rule is")]
     assert len(told) == (1 if rule == "strict" else 0)
-    assert any("nothing here is the same twice" in text for text in texts(findings, Section.NOISE, Sign.NOTE))
+    notes = texts(findings, Section.NOISE, Sign.NOTE)
+    assert any("nothing here is the same twice" in text for text in notes)
+    said = ['certify.rule is "noisy", since seconds is a time: repeats in turn decide, unless it names another']
+    assert [text for text in notes if text.startswith("certify.rule is")] == ([] if rule else said)
 
 
 async def test_net_times(tmp_path: Path) -> None:

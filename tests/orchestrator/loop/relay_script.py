@@ -23,7 +23,8 @@ from tests.orchestrator.loop.scripted import write_task
 WALL_S = 6.0
 RELAY = f'limits = {{wall = "{WALL_S:g}s", grace = "1s"}}\nmode = "relay"\n'
 LARGE = bytes(range(256)) * 8192
-TIMING = '[[metrics]]\nname = "score"\n[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
+STRICT = '[certify]\nrule = "strict"\n'
+TIMING = '[[metrics]]\nname = "score"\n[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n' + STRICT
 
 
 def write_relay_task(folder: Path, *more: str) -> Path:
@@ -106,7 +107,7 @@ class RelayScript(Script):
     async def _calls(self, guest: Guest) -> int:
         self.seeds.append(guest.job.env["BLASTDOOR_SEED"])
         nonce, payload = await _asked(guest)
-        while payload == b"N":
+        while payload[:1] == b"N":
             guest.reply(nonce, b"N")
             nonce, payload = await _asked(guest)
         self.begun.append(decode(payload[1:]))
@@ -130,11 +131,12 @@ class RelayScript(Script):
             await self._streams(guest, nonce, does)
             nonce, payload = await _asked(guest)
             self.streamed.append(decode(payload[10:]))
-        if does in ("rehearses", "rehearses badly"):
+        if does in ("rehearses", "rehearses slowly", "rehearses badly"):
             guest.reply(nonce, b"P" + struct.pack("<I", 3) + b"C" + encode(["solve", 1]))
             nonce, payload = await _asked(guest)
             self.rehearsed.append(payload)
-            guest.reply(nonce, b"Qabc" if does == "rehearses" else b"?")
+            await asyncio.sleep(0.3 if does == "rehearses slowly" else 0.0)
+            guest.reply(nonce, b"?" if does == "rehearses badly" else b"Qabc")
             nonce, payload = await _asked(guest)
             self.rehearsed.append(payload)
         await self._finish(guest, nonce, does, value)
@@ -191,7 +193,7 @@ class RelayScript(Script):
 # The judge is told what to do by the answer: numbers from 100 on.
 JUDGE_DOES = (
     "crash", "think", "babble", "no files", "odd name", "too much", "no metric", "no solution", "cut", "wait",
-    "calls again", "measures", "rehearses", "rehearses badly", "streams", "streams half",
+    "calls again", "measures", "rehearses", "rehearses slowly", "rehearses badly", "streams", "streams half",
 )  # fmt: skip
 
 

@@ -1,14 +1,18 @@
 """A machine whose speed changes while a campaign runs decides nothing: champion and challenger meet it in turn."""
 
 import math
+import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.verdict import Aim
+from orchestrator.judge.relay import _Conversation
 from tests.orchestrator.loop.noise import drifting, noisy
+from tests.orchestrator.loop.relay_script import RelayScript, write_relay_task
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Point, scripted, write_task
 
@@ -51,6 +55,41 @@ async def test_t85_control_better_on_a_drifting_machine(folder: Path, drift: str
         script.noise = drifting(session.bench.state, lambda at: -DRIFTS[drift](at), 1.0)
         finished = await session.run()
         assert finished.champion == session.bench.state.nodes["1.3"]
+
+
+# A task that says of no rule, and that one run is enough.
+TIMED = '[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n[certify]\nreplay = false\n'
+
+
+class Times(dict[int, float]):
+    """Seconds of one run after the other, whoever is run; those that are told here take their share of them."""
+
+    def __init__(self, drift: Callable[[int], float], shares: dict[int, float]) -> None:
+        super().__init__(shares)
+        self._drift, self._rng, self._runs = drift, random.Random(5), 0
+
+    def get(self, value: int, default: Any = None) -> Any:
+        self._runs += 1
+        return super().get(value, 1.0) * math.exp(0.05 * (self._rng.gauss(0.0, 1.0) - self._drift(self._runs)))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5], ids=["copies", "one that is faster"])
+async def test_t100_a_time_is_decided_by_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """T100: of copies of the same code none is kept, though some of them seem faster when they are run first; the
+    control, one that really is faster, is kept. Nobody named a rule.
+    """
+
+    async def measured(*_: object) -> tuple[float, float]:
+        return 0.0001, 0.0001
+
+    monkeypatch.setattr(_Conversation, "_empty_calls", measured)
+    points: list[Point] = [{"value": number} for number in range(1, 6)]
+    script = RelayScript(times=Times(DRIFTS["linear"], {5: share}))
+    async with scripted(write_relay_task(tmp_path / "task", TIMED), script, *points, attempts=5) as session:
+        finished = await session.run()
+        assert finished.champion
+        assert finished.champion.id == ("1" if share == 1.0 else "1.5")
+        assert session.of(e.CertificationOpened)
 
 
 async def test_screened_by_fresh_measurements(folder: Path) -> None:

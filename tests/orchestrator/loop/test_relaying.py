@@ -16,8 +16,9 @@ from orchestrator.domain.headline import headline
 from orchestrator.domain.records import Phase, Purpose
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode
+from orchestrator.judge import relay
 from orchestrator.judge.guest.blastdoor_values import encode
-from orchestrator.judge.relay import _Conversation
+from orchestrator.judge.relay import Side, _Conversation
 from orchestrator.loop.money import worst_of_trial
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.run_options import Flags
@@ -34,7 +35,7 @@ from sandbox.backends.fake.backend import Guest
 from sandbox.live import LiveChamber
 from tests.clicking import runner
 from tests.orchestrator.loop.noise import noisy
-from tests.orchestrator.loop.relay_script import LARGE, TIMING, WALL_S, RelayScript, judge, write_relay_task
+from tests.orchestrator.loop.relay_script import LARGE, STRICT, TIMING, WALL_S, RelayScript, judge, write_relay_task
 from tests.orchestrator.loop.script import ScriptedBackend
 from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Point, make_site, scripted, worst_of
 from tests.sandbox.scripted import Hiccup
@@ -399,7 +400,7 @@ async def test_t27_too_fast_to_be_timed(tmp_path: Path, monkeypatch: pytest.Monk
     and run, show and report say that it may be faster still. Never as no solution, and never as less.
     """
     script = RelayScript(seconds=0.035)
-    task = write_relay_task(tmp_path / "task", SECONDS)
+    task = write_relay_task(tmp_path / "task", SECONDS, STRICT)
     monkeypatch.setattr(_Conversation, "_empty_calls", channel_of((0.001, jitter_ms / 1e3)))
     async with scripted(task, script, {"value": 3}) as session:
 
@@ -443,7 +444,7 @@ async def test_held_out_and_too_fast(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """On held-out data, too, the least that can be told counts; a ladder that begins with such a time is refused."""
     script = RelayScript(seconds=0.035)
     monkeypatch.setattr(_Conversation, "_empty_calls", channel_of((0.001, 0.02)))
-    task = write_relay_task(tmp_path / "task", SECONDS, HELDOUT.replace("step = 1", "step = 0.001"))
+    task = write_relay_task(tmp_path / "task", SECONDS, STRICT, HELDOUT.replace("step = 1", "step = 0.001"))
     async with scripted(task, script, {"value": 3}) as session:
 
         def shrink(event: e.AttemptEnded | e.HeldOutIntended) -> None:
@@ -484,7 +485,9 @@ async def test_a_champion_that_may_be_faster(tmp_path: Path, told: float, bounds
     a bound, nothing is kept and why is said.
     """
     script = RelayScript(times={1: 1.0, 2: 0.8, 3: 0.5})
-    async with scripted(write_relay_task(tmp_path / "task", SECONDS), script, {"value": 2}, {"value": 3}) as session:
+    async with scripted(
+        write_relay_task(tmp_path / "task", SECONDS, STRICT), script, {"value": 2}, {"value": 3}
+    ) as session:
         seen = 0
 
         def blur(event: e.TrialIntended) -> None:
@@ -513,7 +516,7 @@ async def test_a_champion_that_may_be_faster(tmp_path: Path, told: float, bounds
 async def test_a_baseline_that_is_too_fast(tmp_path: Path, how: str) -> None:
     """Nothing faster could be told from it, so a campaign does not begin: what to do is said, and nobody is charged."""
     script = RelayScript(seconds=-1.0 if how == "below" else 1.0, at_most=how != "below")
-    async with scripted(write_relay_task(tmp_path / "task", SECONDS), script, {"value": 3}) as session:
+    async with scripted(write_relay_task(tmp_path / "task", SECONDS, STRICT), script, {"value": 3}) as session:
         with pytest.raises(
             BaselineFailed, match=r"seconds is below what the channel can tell \(.* after 1 calls, at a"
         ):
@@ -604,6 +607,52 @@ async def test_a_judge_that_rehearses(task: Path) -> None:
         assert calibration
         assert calibration.calls == 1
         assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+
+
+@pytest.mark.parametrize(("unpacking", "most"), [(0.002, 0.2), (60.0, 30.0)], ids=["slowed down", "honest"])
+async def test_t100_a_rehearsal_that_is_slowed_down(
+    task: Path, monkeypatch: pytest.MonkeyPatch, unpacking: float, most: float
+) -> None:
+    """T100: a candidate that burns while its judge rehearses takes nothing more off its time. What is taken off is no
+    more than what our own machine computes, and the way as it was before the candidate was there; where that is more,
+    the control, it is what the rehearsal took.
+    """
+
+    async def unpacked(values: memoryview) -> float:
+        assert bytes(values) == encode(["solve", 1])
+        return unpacking
+
+    monkeypatch.setattr(relay, "unpacking_s", unpacked)
+    monkeypatch.setattr(_Conversation, "_empty_calls", channel_of((0.001, 0.02)))
+    monkeypatch.setattr(_Conversation, "_carry", carried)
+    script = RelayScript()
+    async with scripted(task, script, {"value": judge("rehearses slowly")}) as session:
+        await session.run()
+        _, told, *_ = script.rehearsed
+        (taken,) = struct.unpack_from("<d", told, 1)
+        assert taken == pytest.approx(0.001 + (30 + 4) * 0.0001 + 0.002) if unpacking < 1 else 0.3 <= taken < most
+
+
+async def carried(_: _Conversation) -> float:
+    return 0.0001
+
+
+async def test_what_a_byte_takes_is_measured_before_the_candidate_is_there(
+    task: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By empty calls with many bytes, to the judge's chamber alone."""
+    asked: list[tuple[Side, bool]] = []
+    real = _Conversation._ask
+
+    async def ask(talk: _Conversation, side: Side, payload: bytes) -> Any:
+        if len(payload) > 1000:
+            asked.append((side, Side.CANDIDATE in talk._turns))
+        return await real(talk, side, payload)
+
+    monkeypatch.setattr(_Conversation, "_ask", ask)
+    async with scripted(task, RelayScript(), {"value": 3}) as session:
+        await session.run()
+    assert set(asked) == {(Side.JUDGE, False)}
 
 
 async def test_a_judge_that_rehearses_badly(task: Path) -> None:

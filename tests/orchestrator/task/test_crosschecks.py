@@ -286,6 +286,37 @@ def test_certify_without_effect(make: Make, key: str) -> None:
     assert load_task(make(f"[certify]\nrule = 'noisy'\n{key} = {value}\n")).warnings == ()
 
 
+@pytest.mark.parametrize("metric", ["name = 'points'\ntiming = true", "name = 'p95_ms'", "name = 'solveTime'"])
+def test_t100_repeats_decide_for_a_time(make: Make, metric: str) -> None:
+    """T100: without a word of the task's, also where it says that one run is enough; another rule has to be named, and
+    is doubted. It is stored like one that was named.
+    """
+    task = load_task(make(f"mode = 'relay'\n[[metrics]]\n{metric}\n[certify]\nreplay = false\n"))
+    assert (task.certify.rule, task.certify.certify().replays) == ("noisy", False)
+    assert task.rule_by_default.startswith('certify.rule is "noisy", since ')
+    assert task.warnings[0].endswith('certify.replay: has no effect; it counts only with certify.rule = "strict"')
+    stored = Task.from_canonical(task.canonical())
+    assert (stored, stored.rule_by_default) == (task, "")
+    named = load_task(make(f"mode = 'relay'\n[[metrics]]\n{metric}\n[certify]\nrule = 'strict'\n"))
+    assert (named.certify.rule, named.rule_by_default) == ("strict", "")
+    (warning,) = named.warnings
+    assert warning.endswith("is a time, so luck is kept; take it out, and repeats in turn decide")
+
+
+@pytest.mark.parametrize("name", ["score", "points", "steps", "second_best", "bonus", "campus"])
+def test_what_is_no_time(make: Make, name: str) -> None:
+    """A control: other scores are the same when they are taken again, and one more run decides."""
+    task = load_task(make(f"[[metrics]]\nname = '{name}'\n"))
+    assert (task.certify.rule, task.rule_by_default, task.warnings) == ("strict", "", ())
+
+
+def test_a_time_without_one_order(make: Make) -> None:
+    """Who has Pareto order times has to name the rule that takes them as they come."""
+    metrics = "[[metrics]]\nname = 'seconds'\n[[metrics]]\nname = 'size'\n[ranking]\nrule = 'pareto'\n"
+    assert "since seconds is a time" in told(make(metrics))
+    assert load_task(make(f"{metrics}[certify]\nrule = 'strict'\n")).certify.rule == "strict"
+
+
 @pytest.mark.parametrize("key", ["proposer", "control"])
 def test_search_without_a_space(make: Make, key: str) -> None:
     """Grid and random need something to draw from; a flag may name another, so this is a warning."""

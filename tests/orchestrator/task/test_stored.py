@@ -19,6 +19,8 @@ name = "score"
 weight = 2
 [ranking]
 rule = "pareto"
+[certify]
+rule = "strict"
 [search]
 selection = "tournament"
 [roles.verifier]
