@@ -25,6 +25,7 @@ from orchestrator.door import BrokeOff, Door, NotStarted, TooLarge
 from orchestrator.judge.calibration import EMPTY_CALLS, WARM_UP, quieter, resolution, spread
 from orchestrator.judge.data import Judgement, is_small, read_result
 from orchestrator.judge.guest.blastdoor_values import Malformed, decode, encode
+from orchestrator.judge.packing import unpacking_s
 from orchestrator.judge.tape import Tape
 from orchestrator.judge.turns import STREAMED, TooLate, Turn, deadline
 from orchestrator.offload import offload
@@ -55,6 +56,9 @@ _LARGE = 1 << 20
 _RESULT = re.compile(r"result\.json|metrics\.csv|traces/[A-Za-z0-9_.-]{1,200}")
 # Beside the result, where the judge's module could not tell a time from none and gave the least that it can tell.
 AT_MOST = "at-most"
+# An empty call with so many bytes, so often, tells what it takes to carry them.
+_CARRIED_BYTES = 1 << 18
+_CARRIED = 3
 # So many calls are remembered, for what one takes.
 _REMEMBERED = 10_000
 _CALLS = (b"C", b"K")
@@ -205,6 +209,8 @@ class _Conversation:
         self._limits = limits
         self._judge = judge
         self._turns = {Side.JUDGE: judge}
+        # What a byte takes there or back, at most.
+        self._byte_s = 0.0
 
     async def prepare(self) -> bool:
         """Calibrate with the judge's chamber, which is ours, before any hostile byte is there that could disturb it.
@@ -215,6 +221,7 @@ class _Conversation:
         try:
             self._met.median_s, self._met.jitter_s = await self._empty_calls(Side.JUDGE)
             self._met.measured = 1
+            self._byte_s = await self._carry()
         except (TooLate, _Refused, ChannelClosed):
             return False
         finally:
@@ -317,6 +324,12 @@ class _Conversation:
         met.measured += 1
         return b"R" + struct.pack("<d", 0.0) + encode({"median": met.median_s, "jitter": met.jitter_s})
 
+    async def _carry(self) -> float:
+        """The seconds that a byte takes to the judge's chamber: the least of a few tries."""
+        count = max(1, min(_CARRIED_BYTES, self._limits.frame_bytes - 1))
+        replies = [await self._ask(Side.JUDGE, b"N" + bytes(count)) for _ in range(_CARRIED)]
+        return max(0.0, min(it.elapsed_s for it in replies) - (self._met.median_s or 0.0)) / count
+
     async def _empty_calls(self, side: Side) -> tuple[float, float]:
         times = []
         for number in range(WARM_UP + EMPTY_CALLS):
@@ -360,12 +373,18 @@ class _Conversation:
         return b"".join(parts) if len(reply.payload) < _LARGE else await asyncio.to_thread(b"".join, parts)
 
     async def _rehearse(self, request: bytes) -> bytes:
-        """What a call takes without a candidate: the judge's own request goes to its own chamber, which is ours."""
+        """What a call takes without a candidate: the judge's own request goes to its own chamber, which is ours.
+
+        The candidate is there, and can make that chamber slow. So it is never more than what was measured before it was
+        there, and what our own machine computes.
+        """
         asked = b"Q" + request[1:] if len(request) < _LARGE else await asyncio.to_thread(b"Q".__add__, request[1:])
         reply = await self._ask(Side.JUDGE, asked)
         if reply.payload[:1] != b"Q":
             self._break(Side.JUDGE, "a rehearsal was answered by something else")
-        return b"R" + struct.pack("<d", reply.elapsed_s)
+        carried = len(request) + len(reply.payload)
+        most_s = (self._met.median_s or 0.0) + carried * self._byte_s + await unpacking_s(memoryview(request)[6:])
+        return b"R" + struct.pack("<d", min(reply.elapsed_s, most_s))
 
     async def _result(self, request: bytes) -> Mapping[str, bytes]:
         try:
