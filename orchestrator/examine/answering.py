@@ -66,8 +66,9 @@ class Calls:
         return self._scale.is_slowed
 
     def ways(self, rows: Sequence[Adversary], most: int | None) -> list[Oracle]:
-        """All but the control, which was tried already."""
-        return [it for it in players(self.tape, rows, most) if it.play != _HONEST]
+        """All but the control, which was tried already; what stretches times only where time counts."""
+        made = [it for it in players(self.tape, rows, most) if it.play != _HONEST]
+        return [it for it in made if self.is_slowed or not (it.play and it.play.is_about_time)]
 
     async def attempt(self, oracle: Oracle) -> Tried:
         """Raises Unavailable when the engine fails."""
@@ -147,6 +148,8 @@ class Calls:
             "recorded": recorded,
             "loading": play.loading,
             "delay": delay_s,
+            "linger": delay_s if play.lingers else 0.0,
+            "burns": play.burns,
         }
         if play.claims:
             spec["claims"] = Recording({}, self._parts.ranking.metrics).claims

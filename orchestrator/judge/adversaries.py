@@ -35,6 +35,7 @@ _LOADING = "give every timed call a question that is new: what is asked for with
 _AHEAD = "time all calls that get the question, or draw it only for the call that is timed"
 _VACUOUS = "do not look for words in a text: run it as the trial, and look at what it does"
 _WAITS = "a call that takes longer must never make the score better"
+_TAKES_OFF = "take nothing off a time but what net, work and time() of blastdoor_relay do: the candidate can stretch it"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Play:
     `spare` says which calls the honest candidate answers, `answer` what all others get, made of `value`, `fill`,
     `pick`, `field` or `claims`. `graders`: yes to every function that always said yes. `ahead`: what was asked of one
     function is worked out for all others, too. `loading`: what the baseline was asked is worked out before the first
-    call. `fractions`: whole numbers stay as they are.
+    call. `fractions`: whole numbers stay as they are. `lingers`: empty calls take longer, once it was called. `burns`:
+    other processes of it compute while nobody calls it.
     """
 
     answer: str = "value"
@@ -58,6 +60,13 @@ class Play:
     ahead: bool = False
     loading: bool = False
     fractions: bool = False
+    lingers: bool = False
+    burns: bool = False
+
+    @property
+    def is_about_time(self) -> bool:
+        """Whether it only does what an honest one does, so that it gains by what is taken off its time, or nothing."""
+        return self.lingers or self.burns
 
     @property
     def needs_honest(self) -> bool:
@@ -316,6 +325,9 @@ ADVERSARIES: tuple[Adversary, ...] = (
         ),
     ),
     Adversary("works while loading", _LOADING, plays=_while_loading),
+    # The same work, and what is taken off its time is stretched.
+    Adversary("sleeps when nothing is asked", _TAKES_OFF, plays=_always(spare="all", lingers=True)),
+    Adversary("burns between calls", _TAKES_OFF, plays=_always(spare="all", burns=True)),
     Adversary("learnt by heart", _SEED, plays=_always(answer="recorded", spare="not recorded")),
     Adversary("slow", _WAITS, plays=_always(spare="all")),
 )

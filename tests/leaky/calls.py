@@ -32,6 +32,15 @@ _TIMED = (
     publish(-seconds, metrics={"seconds": seconds})
 """
 )
+_REFERENCE = """import time
+
+def reference():
+    started = time.perf_counter()
+    for _ in range(3):
+        sorted(range(20_000), key=str)
+    return time.perf_counter() - started
+
+"""
 _SCORED = (
     _HEAD
     + """with relay() as candidate:
@@ -76,6 +85,14 @@ CALLS = [
           "        seconds += LEAK\n    publish(-seconds, metrics={'seconds': seconds})\n",
           "table.elapsed", "reply.elapsed",
           _SORTS + "def table():\n    return solve(list(range(20)))\n", LOWER, calls=True),
+    Leaky("takes-off-nothing", "what an empty call takes is taken off, as the candidate answers it",
+          "sleeps when nothing is asked", _TIMED.replace("seconds + reply.elapsed", "seconds + LEAK").replace("        LEAK\n", _RIGHT[1:] + "\n"),
+          "reply.elapsed - candidate.null()", "reply.net", _SORTS, LOWER, calls=True),
+    Leaky("takes-off-its-own", "what work of the judge takes beside the candidate is taken off",
+          "burns between calls", _REFERENCE + _TIMED.replace("        LEAK\n", _RIGHT[1:] + "\n        own = min(reference() for _ in range(4))\n")
+          .replace("answer, seconds = reply.value, seconds + reply.elapsed", "answer = reply.value")
+          .replace("    publish(", "        seconds += LEAK\n    publish("),
+          "reply.elapsed - own", "reply.net", _SORTS, LOWER, calls=True),
     Leaky("graded-by-itself", "the candidate says whether its own answer is right", "says yes", _SCORED,
           "answer = candidate.call('solve', numbers).value\n"
           "        scores.append(float(candidate.call('is_solution', numbers, answer).value is True))",

@@ -10,6 +10,8 @@ however fast the honest one is. Standard library only, Python 3.9 up.
 from __future__ import annotations
 
 import json
+import mmap
+import os
 import subprocess
 import sys
 import time
@@ -27,6 +29,8 @@ __all__ = ["ANSWERS", "SPARES"]
 RECORDED = "recorded"
 _REMEMBERED = 10_000
 _NONCE = b"\0" * 8
+# For each processor, up to as many in all.
+_BURNERS, _MOST_BURNERS = 4, 32
 
 
 class _Honest:
@@ -102,6 +106,11 @@ class Cheat:
         pairs = decode(beside.read_bytes()) if play.get("recorded") else []
         self.recorded: dict[bytes, bytes] = dict(pairs)
         self._child = _Honest(play["command"]) if play.get("command") else None
+        self.burners = _Burners() if play.get("burns") else None
+
+    def empty(self) -> None:
+        if self.calls:
+            time.sleep(self.play.get("linger", 0.0))
 
     def load(self, payload: bytes) -> bytes:
         if self._child is None:
@@ -155,6 +164,26 @@ class Cheat:
             return call.packed(_through(value, twist))
         except NotPlain as error:
             return _raised(call, f"NotPlain: {error}")
+
+
+class _Burners:
+    """Processes that compute while nobody is called, as long as we live."""
+
+    def __init__(self) -> None:
+        self._is_called = mmap.mmap(-1, 1)
+        self.pause(True)
+        parent = os.getpid()
+        for _ in range(min(_MOST_BURNERS, _BURNERS * (os.cpu_count() or 1))):
+            if os.fork() == 0:
+                while os.getppid() == parent:
+                    if self._is_called[0]:
+                        time.sleep(0.0005)
+                    else:
+                        sum(range(10_000))
+                os._exit(0)
+
+    def pause(self, is_called: bool) -> None:
+        self._is_called[0] = is_called
 
 
 def _through(value: Any, twist: Callable[[Any], Any]) -> Any:
@@ -243,9 +272,14 @@ def _main(arguments: list[str]) -> int:
             nonce, request = frames.receive()
             kind = bytes(request[:1])
             if kind == b"N":
+                cheat.empty()
                 frames.send(nonce, b"N")
             elif kind in (b"C", b"K"):
+                if cheat.burners:
+                    cheat.burners.pause(True)
                 frames.send(nonce, _answered(cheat, bytes(request)))
+                if cheat.burners:
+                    cheat.burners.pause(False)
             else:
                 frames.send(nonce, cheat.load(bytes(request)))
         except Ended:
