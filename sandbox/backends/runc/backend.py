@@ -28,7 +28,15 @@ from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.nvidia import Driver
 from sandbox.backends.runc.rootless import CAVEAT, Rights, rights_here
 from sandbox.backends.runc.runtime import INSIDE, Filters, Runtime, find_runtime, limits_of, working_directory
-from sandbox.backends.runc.spec import Disk, Place, cpu_quota, oci_spec, rlimit_differences, shared_folders
+from sandbox.backends.runc.spec import (
+    CPU_PERIOD_US,
+    Disk,
+    Place,
+    cpu_quota,
+    oci_spec,
+    rlimit_differences,
+    shared_folders,
+)
 from sandbox.backends.runc.trees import copied_tree
 from sandbox.clock import Clock
 from sandbox.errors import NoSuchGpu, Refused, SandboxError, Unavailable
@@ -333,13 +341,14 @@ class RuncBackend:
         wanted = {
             "memory": (self._posture.memory, limits.memory // page * page),
             "pids": (self._posture.pids, pids_limit(limits, self._runtime.name)),
-            "cpus": (self._posture.cpus, cpu_quota(limits)),
+            "cpus": (self._posture.cpus, f"{cpu_quota(limits)} {CPU_PERIOD_US}"),
             "swap": (self._posture.memory and "swap" in held, 0),
+            "reads": (self._disks, ", ".join(sorted(f"{it.major}:{it.minor} {it.rate}" for it in self._disks))),
         }
         return [
-            f"{name}: asked {value}, the kernel holds it to {held[name]}"
+            f"{name}: asked {value}, the kernel holds it to {held.get(name) or 'nothing'}"
             for name, (asked, value) in wanted.items()
-            if asked and held[name] != str(value)
+            if asked and held.get(name) != str(value)
         ]
 
     def _compare_inside(self, facts: Mapping[str, str], limits: Limits, uid: int, gpus: tuple[str, ...]) -> None:

@@ -166,17 +166,26 @@ class Cgroups:
     def limits(self, group: str) -> dict[str, str]:
         """What the kernel holds a chamber to, to be compared with what was asked for.
 
-        `swap` is how much beyond the memory; it is missing where the kernel limits none, on a machine that has none.
+        `cpus` is quota and period. `reads` is a rate for each disk; it is missing where none can be set. `swap` is how
+        much beyond the memory; it is missing where the kernel limits none, on a machine that has none.
         """
         files = {
             "memory": ("memory", "memory.max" if self.is_unified else "memory.limit_in_bytes"),
             "pids": ("pids", "pids.max"),
-            "cpus": ("cpu", "cpu.max" if self._holder("cpu").unified else "cpu.cfs_quota_us"),
         }
         found = {
             name: _said(f"{self._holder(controller).folder}/{group}/{file}").split()[0]
             for name, (controller, file) in files.items()
         }
+        cpu = self._holder("cpu")
+        parts = ("cpu.max",) if cpu.unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        found["cpus"] = " ".join(_said(f"{cpu.folder}/{group}/{file}").strip() for file in parts)
+        if reads := self._with("io" if self.is_unified else "blkio"):
+            with contextlib.suppress(FileNotFoundError):
+                file = "io.max" if reads.unified else "blkio.throttle.read_bps_device"
+                lines = [line.split()[:2] for line in _said(f"{reads.folder}/{group}/{file}").splitlines()]
+                rates = [(disk, rate.removeprefix("rbps=")) for disk, rate in lines]
+                found["reads"] = ", ".join(sorted(f"{disk} {rate}" for disk, rate in rates if rate != "max"))
         with contextlib.suppress(FileNotFoundError):
             folder = f"{self._holder('memory').folder}/{group}"
             if self.is_unified:

@@ -229,7 +229,7 @@ def test_evidence_of_version_2(tmp_path: Path) -> None:
     for name, text in (("memory.max", "1024"), ("pids.max", "64"), ("cpu.max", "100000 100000")):
         (group / name).write_text(text)
     assert (found.oom_kills("o/c"), found.cpu_seconds("o/c")) == (2, 1.5)
-    assert found.limits("o/c") == {"memory": "1024", "pids": "64", "cpus": "100000"}
+    assert found.limits("o/c") == {"memory": "1024", "pids": "64", "cpus": "100000 100000"}
     (group / "memory.swap.max").write_text("max\n")
     assert found.limits("o/c")["swap"] == "max"
 
@@ -241,10 +241,37 @@ def test_swap_of_version_1_is_what_is_beyond_the_memory(tmp_path: Path) -> None:
         ("memory", "memory.memsw.limit_in_bytes", "5120"),
         ("pids", "pids.max", "64"),
         ("cpu", "cpu.cfs_quota_us", "100000"),
+        ("cpu", "cpu.cfs_period_us", "50000\n"),
     ):
         (tmp_path / name / "c").mkdir(exist_ok=True)
         (tmp_path / name / "c" / file).write_text(text)
-    assert found.limits("c") == {"memory": "1024", "pids": "64", "cpus": "100000", "swap": "4096"}
+    assert found.limits("c") == {"memory": "1024", "pids": "64", "cpus": "100000 50000", "swap": "4096"}
+
+
+@pytest.mark.parametrize("unified", [False, True], ids=["version 1", "version 2"])
+def test_disk_reads_of_both_versions(tmp_path: Path, unified: bool) -> None:
+    """Each spells them in its own way, as the kernel shows them; a disk without a limit is not there."""
+    found = Cgroups.of_this_machine(
+        v2(tmp_path) if unified else v1(tmp_path, "memory", "pids", "cpu", "cpuacct", "blkio")
+    )
+    shown = {
+        "io/io.max": "259:0 rbps=max wbps=7 riops=max wiops=max\n254:0 rbps=67108864 wbps=max riops=max wiops=max\n",
+        "io/cpu.max": "50000 100000\n",
+        "memory/memory.max": "1\n",
+        "blkio/blkio.throttle.read_bps_device": "254:0 67108864\n",
+        "cpu/cpu.cfs_quota_us": "50000\n",
+        "cpu/cpu.cfs_period_us": "100000\n",
+        "memory/memory.limit_in_bytes": "1\n",
+        "memory/memory.memsw.limit_in_bytes": "1\n",
+        "pids/pids.max": "2\n",
+    }
+    for name, text in shown.items():
+        controller, file = name.split("/")
+        folder = (tmp_path if unified else tmp_path / controller) / "c"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text)
+    held = found.limits("c")
+    assert (held["reads"], held["cpus"]) == ("254:0 67108864", "50000 100000")
 
 
 def test_controllers_that_are_not_there(tmp_path: Path) -> None:
