@@ -7,7 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sandbox.backend import Answering, Backend, Capabilities, Chamber, Channel, Forwarding, Listener, Talk
+    from sandbox.backend import (
+        Answering,
+        Backend,
+        Capabilities,
+        Chamber,
+        Channel,
+        Forwarding,
+        Listener,
+        Recalling,
+        Talk,
+    )
     from sandbox.baking import BakedImage, ImageSpec
     from sandbox.bundle import Bundle, check_outputs_folder, write_outputs
     from sandbox.channel import ChannelClosed
@@ -54,6 +64,7 @@ __all__ = [
     "Outcome",
     "Purse",
     "Rates",
+    "Recalling",
     "Refused",
     "Reply",
     "Report",
@@ -72,7 +83,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "sandbox.backend": "Answering Backend Capabilities Chamber Channel Forwarding Listener Talk",
+    "sandbox.backend": "Answering Backend Capabilities Chamber Channel Forwarding Listener Recalling Talk",
     "sandbox.baking": "BakedImage ImageSpec",
     "sandbox.bundle": "Bundle check_outputs_folder write_outputs",
     "sandbox.channel": "ChannelClosed",

@@ -125,6 +125,21 @@ class Answering(Protocol):
         """Raises Unavailable when it is not. Starts nothing, costs nothing, and has to do with no chamber."""
 
 
+@runtime_checkable
+class Recalling(Protocol):
+    """A backend whose provider can tell later how long something lived whose end we did not see."""
+
+    @property
+    def registry(self) -> str:
+        """The provider's list in which its things stand: another list cannot tell of them."""
+
+    async def lifetimes(self, given_up: Mapping[str, float]) -> dict[str, float]:
+        """Seconds that the provider charges for, of those among these names that it says are over.
+
+        The values are when we gave each of them up, in seconds since 1970. Raises Unavailable.
+        """
+
+
 class Backend(Protocol):
     """A provider of chambers."""
 

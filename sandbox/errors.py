@@ -16,11 +16,12 @@ class SandboxError(Exception):
 
     `usd` is what was spent all the same: a provider charges from create on, whether a chamber came of it or not.
     `unended` says that the end of what was created could not be confirmed: it may be charged until the provider
-    itself ends it.
+    itself ends it. `chamber` is then what the provider knows it by.
     """
 
     usd: float = 0.0
     unended: bool = False
+    chamber: str = ""
 
 
 class Unavailable(SandboxError):

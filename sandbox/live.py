@@ -112,7 +112,8 @@ class LiveChamber:
         until = billed_clock() if self._ended is None else self._ended
         seconds = max(0.0, until - (self._opened if since is None else since))
         final = since is None or self._ended is not None
-        return Bill(usd=seconds * self._hold.usd_per_second, seconds=seconds, final=final)
+        usd, unseen = seconds * self._hold.usd_per_second, "" if final else self._hold.name
+        return Bill(usd=usd, seconds=seconds, final=final, unseen=unseen)
 
     @property
     def broken(self) -> bool:
@@ -135,7 +136,7 @@ class LiveChamber:
             if bill.final:
                 return error
             error = Unavailable(f"{self.name} could not be ended, the provider does not answer; it is tried again")
-        error.usd, error.unended = error.usd + bill.usd, not bill.final
+        error.usd, error.unended, error.chamber = error.usd + bill.usd, not bill.final, bill.unseen
         return error
 
     def serve(self, job: Job) -> None:

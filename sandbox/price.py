@@ -56,11 +56,13 @@ class Bill:
     """What a chamber has cost. `final`: nothing more is charged, since its end is confirmed or since nobody charges.
 
     Of a rented chamber it runs from create to the confirmed end, else from the moment at which it serves a job.
+    `unseen` names what was rented and whose end is not confirmed.
     """
 
     usd: float = 0.0
     seconds: float = 0.0
     final: bool = True
+    unseen: str = ""
 
 
 FREE = Terms()

@@ -96,7 +96,7 @@ class Pulse:
         if not (seconds := await self.silence_until_it_answers(since)):
             return error
         silent = Silent(f"{error}; the provider did not answer for {seconds:.0f} s meanwhile")
-        silent.usd, silent.unended = error.usd, error.unended
+        silent.usd, silent.unended, silent.chamber = error.usd, error.unended, error.chamber
         return silent
 
     def _begin(self) -> None:

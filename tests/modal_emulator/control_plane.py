@@ -257,6 +257,12 @@ def _info(sandbox: Sandbox) -> api_pb2.SandboxInfo:
         name=sandbox.name,
         image_id=sandbox.order.definition.image_id,
         timeout_secs=sandbox.order.definition.timeout_secs,
-        task_info=api_pb2.TaskInfo(id=sandbox.task_id, sandbox_id=sandbox.sandbox_id, result=sandbox.result),
+        task_info=api_pb2.TaskInfo(
+            id=sandbox.task_id,
+            sandbox_id=sandbox.sandbox_id,
+            result=sandbox.result,
+            started_at=sandbox.created_at,
+            finished_at=sandbox.ended_at or 0.0,
+        ),
         metadata=_metadata(sandbox),
     )

@@ -1,17 +1,19 @@
 """Chambers as sandboxes at Modal: a fresh one for each trial, billed by the second from the moment it is asked for."""
 
 import asyncio
+import time
 import uuid
+from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Self
 
 from sandbox.backends.guard import Guard
 from sandbox.backends.modal import guest, order
 from sandbox.backends.modal.bounds import within
-from sandbox.backends.modal.ender import Ender
+from sandbox.backends.modal.ender import IN_FLIGHT_S, Ender
 from sandbox.backends.modal.hold import ModalHold
 from sandbox.backends.modal.link import ModalLink
-from sandbox.backends.modal.marks import CLOCKS_S, reap, tags_of
+from sandbox.backends.modal.marks import CLOCKS_S, NAME, reap, tags_of
 from sandbox.backends.modal.standing import Standing
 from sandbox.environment import MODAL
 from sandbox.errors import Lost, Refused, SandboxError
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 QUESTION_S = 20.0
 LOOK_AGAIN_S = 1.0
+# For so long Modal is taken to list a sandbox that is over.
+LISTED_S = 3600.0
 
 Made = tuple[LiveChamber, ModalHold]
 
@@ -100,6 +104,10 @@ class ModalBackend:
         return f"{self._tenancy.place}/{self._config.app}/{self._config.environment or ''}"
 
     @property
+    def registry(self) -> str:
+        return f"modal/{self._engine.app_id}"
+
+    @property
     def warm_ready(self) -> int:
         return self._warm.ready
 
@@ -129,6 +137,18 @@ class ModalBackend:
     async def answers(self) -> None:
         """Raises Unavailable when Modal does not; what is asked starts nothing and costs nothing."""
         await self._engine.hello()
+
+    async def lifetimes(self, given_up: Mapping[str, float]) -> dict[str, float]:
+        """By Modal's own list, which has those that are over, too. One that it does not have never came to be: that is
+        believed once a create cannot take effect any more, and only while Modal cannot have forgotten it.
+        """
+        found: dict[str, float] = {}
+        for name, life in zip(given_up, await self._engine.lives([{NAME: name} for name in given_up]), strict=True):
+            if life.seconds is not None:
+                found[name] = life.seconds
+            elif not life.listed and IN_FLIGHT_S < time.time() - given_up[name] < LISTED_S:
+                found[name] = 0.0
+        return found
 
     async def reap(self) -> list[str]:
         ended, left = await reap(self._engine, self._tenancy)
@@ -250,6 +270,7 @@ class ModalBackend:
         except SandboxError:
             unanswered = True
         error.unended = unanswered and not ended
+        error.chamber = name if error.unended else ""
         if ended or error.unended:
             error.usd = rate * (billed_clock() - asked)
 

@@ -6,6 +6,7 @@ that long. A call that is given up is cancelled and left behind: whatever it did
 
 import asyncio
 import contextlib
+import math
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any, Self, TypeVar
 import modal
 from aiohttp import ClientError
 from grpclib.exceptions import GRPCError, StreamTerminatedError
-from modal._utils.async_utils import synchronizer
+from modal._utils.async_utils import synchronize_api, synchronizer
 from modal.config import config as modal_settings
 from modal.exception import (
     AlreadyExistsError,
@@ -32,6 +33,8 @@ from modal.exception import (
     UnimplementedError,
     VersionError,
 )
+from modal.sandbox._impl_v2 import SandboxImplV2
+from modal_proto import api_pb2
 
 from sandbox.backends.modal.bounds import within
 from sandbox.backends.modal.order import Order
@@ -101,6 +104,14 @@ class Ended:
 
     status: str
     code: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """Whether Modal lists a sandbox at all, and the seconds that it lived; None while it runs."""
+
+    listed: bool = False
+    seconds: float | None = None
 
 
 class Command:
@@ -221,6 +232,10 @@ class ModalEngine:
         self._environment = environment
         self._heard = 0.0
 
+    @property
+    def app_id(self) -> str:
+        return str(self._app.app_id)
+
     @classmethod
     async def connect(cls, app: str, environment: str | None) -> Self:
         """A client of our own, never the process-wide one. The app is made when it is not there yet."""
@@ -314,6 +329,19 @@ class ModalEngine:
         looks = await asyncio.gather(*map(look, await call("list", listed(), 2 * CALL_S)))
         return [item for item in looks if item]
 
+    async def lives(self, wanted: Sequence[Mapping[str, str]]) -> list[Life]:
+        """Of sandboxes in our app that carry these tags, each set of tags that of one; those that are over, too."""
+        gate = asyncio.Semaphore(LOOKS_AT_ONCE)
+
+        async def look(tags: Mapping[str, str]) -> Life:
+            listed = [api_pb2.SandboxTag(tag_name=name, tag_value=value) for name, value in tags.items()]
+            request = api_pb2.SandboxListRequest(app_id=self.app_id, include_finished=True, tags=listed)
+            async with gate:
+                page = await call("list what is over", _listed(self._client, request), CALL_S)
+            return _life_of(page.sandboxes)
+
+        return list(await asyncio.gather(*map(look, wanted)))
+
     async def image_of_id(self, image_id: str, within_s: float) -> modal.Image:
         """Raises Refused when Modal has no such image."""
         try:
@@ -324,6 +352,22 @@ class ModalEngine:
     async def build(self, image: modal.Image, within_s: float) -> modal.Image:
         """Built by Modal unless it has it. Raises Refused with the last word of a build that failed."""
         return await call("build the image", image.build.aio(self._app), within_s)
+
+
+async def _page(client: "modal.client._Client", request: api_pb2.SandboxListRequest) -> api_pb2.SandboxListResponse:
+    """The package's own list leaves out what is over, and the times, which its service tells."""
+    return await SandboxImplV2.list_page(client, request)
+
+
+_listed = synchronize_api(_page).aio
+
+
+def _life_of(found: Sequence[api_pb2.SandboxInfo]) -> Life:
+    """Rounded up to whole seconds; a retried create may have made more than one."""
+    if any(it.task_info.finished_at <= 0 for it in found):
+        return Life(listed=True)
+    seconds = sum(max(0, math.ceil(it.task_info.finished_at - it.created_at)) for it in found)
+    return Life(listed=True, seconds=seconds) if found else Life()
 
 
 def image_id(image: modal.Image) -> str:
