@@ -16,7 +16,7 @@ import structlog
 from orchestrator.awake import Awake
 from orchestrator.budget import micro_dollars, milliseconds
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Spent
+from orchestrator.domain.records import Doubt, Spent
 from orchestrator.tariff import Tariff
 from orchestrator.turns import Turns
 from sandbox import (
@@ -32,6 +32,7 @@ from sandbox import (
     Mode,
     NotDelivered,
     Outcome,
+    Recalling,
     Refused,
     SandboxError,
     Silent,
@@ -223,8 +224,8 @@ class Door:
     def _spent_on_outcome(self, job: Job, chamber: Chamber, outcome: Outcome) -> Spent:
         if not chamber.bill.final:
             _log.warning("end of a chamber not confirmed", booked="the worst case")
-            return self._whole_life(job)
-        return self._billed(job, outcome.usage.usd, outcome.usage.held_s)
+            return self._at_worst(job, chamber.bill.unseen)
+        return self._billed(job, outcome.usage.usd, outcome.usage.held_s, chamber.bill.unseen)
 
     def _overslept(self, before: float) -> float:
         """How long we were not there since."""
@@ -266,11 +267,26 @@ class Door:
         """The price of so many seconds."""
         return _at_most(self.tariff.whole_life(limits, builds=builds), self.tariff.cost(limits, seconds))
 
-    def _billed(self, job: Job, usd: float, seconds: float) -> Spent:
-        """Of a chamber that is over, by the time at which we saw its end."""
-        return _at_most(
-            self._whole_life(job), Spent(microdollars=micro_dollars(usd), milliseconds=milliseconds(seconds))
+    def _billed(self, job: Job, usd: float, seconds: float, unseen: str = "") -> Spent:
+        """Of a chamber that is over, by the time at which we saw its end, or by the end that it has by itself."""
+        spent = Spent(microdollars=micro_dollars(usd), milliseconds=milliseconds(seconds))
+        return self._in_doubt(job, _at_most(self._whole_life(job), spent), unseen)
+
+    def _at_worst(self, job: Job, unseen: str) -> Spent:
+        return self._in_doubt(job, self._whole_life(job), unseen)
+
+    def _in_doubt(self, job: Job, spent: Spent, unseen: str) -> Spent:
+        """With the name of what nobody saw the end of, where its provider can tell later how long it lived."""
+        if not unseen or not isinstance(self.backend, Recalling):
+            return spent
+        doubt = Doubt(
+            chamber=unseen,
+            registry=self.backend.registry,
+            usd_per_second=self.tariff.usd_per_second(job.limits),
+            microdollars=spent.microdollars,
+            milliseconds=spent.milliseconds,
         )
+        return spent.model_copy(update={"doubts": (doubt,)})
 
     def _whole_life(self, job: Job) -> Spent:
         return self.tariff.whole_life(job.limits, builds=bool(job.build))
@@ -279,8 +295,8 @@ class Door:
         """Of a chamber that is over without an outcome."""
         bill = chamber.bill
         if not bill.final:
-            return self._whole_life(job)
-        return self._billed(job, bill.usd, bill.seconds)
+            return self._at_worst(job, bill.unseen)
+        return self._billed(job, bill.usd, bill.seconds, bill.unseen)
 
     def _told(self, error: Exception, chamber: Chamber) -> str:
         return str(error) if chamber.bill.final else f"{error}; {_AT_WORST}"
@@ -336,10 +352,10 @@ class Door:
     def spent_on(self, job: Job, error: SandboxError, seconds: float = 0.0) -> Spent:
         """On a chamber that could not be had; on one's own machine that is nothing."""
         if error.unended:
-            return self._whole_life(job)
+            return self._at_worst(job, error.chamber)
         if not error.usd:
             return Spent()
-        return self._billed(job, error.usd, seconds)
+        return self._billed(job, error.usd, seconds, error.chamber)
 
     async def _control(self) -> "_Control":
         """Whether a job that does nothing gets through; what is rented for that is paid for as well."""

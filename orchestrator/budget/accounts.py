@@ -7,7 +7,7 @@ same operations gives the same books. Each costs the same however long the campa
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 
 from orchestrator.budget.amounts import NOTHING, SLOTS, USAGE, Amounts, check_units
@@ -187,6 +187,23 @@ class Accounts:
         if lost:
             self._lose(spent, endings=0)
         return Booking(spent=spent, reserved=NOTHING)
+
+    def credit(self, freed: Amounts, lost: bool = False) -> None:
+        """Take back what was booked too much; `lost` where it is among the losses of free endings."""
+        _check_usage(freed)
+        books = self._losses.cost if lost else NOTHING
+        if any(units > self._used[account] for account, units in freed.entries) or (lost and not freed <= books):
+            raise ValueError(f"{freed}: more than was booked")
+        for account, units in freed.entries:
+            self._used[account] -= units
+        if lost:
+            old = self._losses
+            self._losses = replace(
+                old,
+                usd=old.usd - freed[Account.USD],
+                tokens=old.tokens - freed[Account.TOKENS],
+                seconds=old.seconds - freed[Account.SECONDS],
+            )
 
     def raise_limits(self, limits: Limits) -> None:
         """Set caps again; None lifts one, and those not named stay. A cap may come down, but not below what is used

@@ -35,13 +35,16 @@ from orchestrator.domain.records import (
     PlaybookVersion,
     Role,
     Run,
+    Spent,
     Standing,
     Trial,
+    Unsettled,
 )
 
 Key = tuple[str, str]
 _TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
 _TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
+_TYPES |= {"doubt": Unsettled}
 _TYPES |= {"census": Census, "notable": Notable, "dots": Dots}
 _LINES: dict[str, type[Line]] = {"node": NodeLine, "draft": DraftLine, "trial": TrialLine, "dots": DotsLine}
 _FIELDS = {kind: frozenset(model.model_fields) for kind, model in _TYPES.items()}
@@ -337,6 +340,11 @@ class State:
         return self._records["standing"]
 
     @property
+    def doubts(self) -> Mapping[str, Unsettled]:
+        """What is booked at its worst until its provider tells more, by the name of the chamber."""
+        return self._records["doubt"]
+
+    @property
     def playbooks(self) -> dict[int, PlaybookVersion]:
         """The versions of the playbook, in order."""
         return dict(sorted((int(name), record) for name, record in self._records["playbook"].items()))
@@ -435,6 +443,20 @@ class State:
     def _ends_branch(self, node: AnyNode) -> bool:
         ends = node.phase is Phase.ENDED and node.branch and self._is_of_run(node)
         return bool(ends) and node.step >= self.run.depth
+
+    def spend(self, node: str, spent: Spent, at: str, *, trial: str = "", stood: bool = False) -> None:
+        """Add it to a node, or to what no node has; what of it is booked at its worst is remembered."""
+        run = run_of(node) if node else self.campaign.run
+        for doubt in spent.doubts:
+            told = doubt.model_dump() | {"node": node, "since": at, "run": run, "trial": trial, "stood": stood}
+            self.new("doubt", doubt.chamber, Unsettled.model_validate(told))
+        if node:
+            self.set_node(node, spent=self.nodes[node].spent + spent.plain)
+        else:
+            self.set_campaign(unbooked=self.campaign.unbooked + spent.plain)
+
+    def set_doubt(self, chamber: str, **changes: FieldOf[Unsettled]) -> None:
+        self._change("doubt", chamber, changes)
 
     def set_campaign(self, **changes: FieldOf[Campaign]) -> None:
         self._change("campaign", "campaign", changes)

@@ -242,6 +242,8 @@ def book(accounts: Accounts, event: e.Event) -> bool:
             accounts.refund(event.hold, Amounts.from_row(event.spent), lost=event.lost)
         case e.Charged():
             accounts.charge(Amounts.from_row(event.spent), lost=event.lost)
+        case e.DoubtSettled():
+            accounts.credit(Amounts.from_row(event.freed), lost=event.lost)
         case _:
             return False
     return True

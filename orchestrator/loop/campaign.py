@@ -29,6 +29,7 @@ from orchestrator.loop.purse import settle_left
 from orchestrator.loop.requests import Inbox
 from orchestrator.loop.scheduler import Scheduler
 from orchestrator.loop.selection import Population
+from orchestrator.loop.settling import Settling
 from orchestrator.loop.verifying import Holds
 from orchestrator.loop.workbench import BaselineFailed, PoolFailed, Workbench
 from orchestrator.proposers import PluginFailed
@@ -92,6 +93,7 @@ class Campaign:
         self._searched = ""
         self._holds = Holds(bench)
         self._inbox = Inbox(bench, self._cancel)
+        self._settling = Settling(bench.book, bench.door.backend)
         self.patience_s: float | None = None
 
     def stop(self, why: str) -> None:
@@ -116,6 +118,7 @@ class Campaign:
         self._awake.begin()
         try:
             reason = await self._fill_pool() or await self._loop()
+            gave_up = reason == self._bound.reached(self._bench.state.campaign)
             errors = await self._end_all()
         except (Unusable, Refused, Unavailable, BaselineFailed, PluginFailed, PoolFailed) as refused:
             await self._end_all()
@@ -129,7 +132,6 @@ class Campaign:
             raise
         if errors:
             raise errors[0]
-        gave_up = reason == self._bound.reached(self._bench.state.campaign)
         await self._stopped(reason, gave_up=gave_up)
         state = self._bench.state
         champion, root = state.champion(), state.nodes.get(state.run.root)
@@ -178,8 +180,12 @@ class Campaign:
             while self._finish_what_ended():
                 asked = await self._bench.book.requests()
             self._inbox.answer(asked)
+            self._settling.turn()
             if reason := self._reason_to_end() or self._bound.reached(self._bench.state.campaign):
-                return reason
+                if not self._may_be_settled():
+                    return reason
+                await self._wait()
+                continue
             breaker.look(at_work=bool(self._running))
             self._lose_patience()
             self._bench.shelf.turn()
@@ -187,12 +193,17 @@ class Campaign:
             if reason := await self._take_profile():
                 return reason
             waiting = self._scheduler.fill(self._room())
-            if not self._running and waiting and not self._goes_on_to_minimise(waiting):
+            may_be_settled = waiting and self._may_be_settled()
+            if not self._running and waiting and not may_be_settled and not self._goes_on_to_minimise(waiting):
                 return self._searched + waiting
             if not self._running and self._scheduler.short and self._bench.state.standing:
                 # What stands ready for attempts must not keep the last of them from its money.
                 await self._stand_down()
             await self._wait()
+
+    def _may_be_settled(self) -> bool:
+        """Whether the session stays a while for what is booked at its worst: money may come free for the search."""
+        return not self._running and not self._asked_to_stop and self._settling.is_pending
 
     def _goes_on_to_minimise(self, reason: str) -> bool:
         champion = self._bench.state.champion()
@@ -287,6 +298,7 @@ class Campaign:
             await self._stand_down()
             reconcile(self._bench)
             settle_left(self._bench.book, worst=True)
+            await self._settling.close()
             if self._bench.purse:
                 self._bench.purse.close()
         finally:
@@ -298,6 +310,7 @@ class Campaign:
         """Nothing can be recorded any more: end the chambers, and leave the rest to a resume."""
         self._awake.end()
         await self._bench.breaker.close()
+        await self._settling.give_up()
         if self._bench.purse:
             self._bench.purse.close()
         if self._evolving:

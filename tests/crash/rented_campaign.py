@@ -41,6 +41,12 @@ class Provider:
         records = {path.name: self._read(path.name) for path in self._folder.iterdir() if not path.suffix}
         return {name: record["owner"] for name, record in records.items() if "until" not in record}
 
+    def lived(self, name: str) -> float | None:
+        if not (self._folder / name).exists():
+            return 0.0
+        record = self._read(name)
+        return float(record["until"] - record["since"]) if "until" in record else None
+
     def usd(self) -> float:
         records = [self._read(path.name) for path in self._folder.iterdir() if not path.suffix]
         return float(sum(record["until"] - record["since"] for record in records)) * USD

@@ -118,7 +118,8 @@ class AttemptEnded(Event):
             state.set_campaign(endings=self.order)
         if self.ending.charged and node.role in ("search", "injected"):
             kept_none = 0 if self.kept else state.campaign.since_improvement + 1
-            state.set_campaign(since_improvement=kept_none, free=0, free_usd=0)
+            state.set_campaign(since_improvement=kept_none)
+            count_no_free(state)
         if self.ending is Ending.CANCELLED:
             counts, dropped = state.campaign.counts, dropped_key(run_of(self.node), node.role)
             state.set_campaign(counts={**counts, dropped: counts.get(dropped, 0) + 1})
@@ -158,8 +159,7 @@ class AttemptRequeued(Event):
         )
         if counts:
             _count_refund(state, self.node, self.ending)
-        if not self.outage:
-            _count_free(state, self.ending, self.lost, self.slept_s)
+        _count_free(state, self.node, self.ending, self.lost, self.slept_s, counts=not self.outage)
 
     @property
     def said(self) -> str:
@@ -177,7 +177,7 @@ class AttemptQuarantined(Event):
         stalls = state.nodes[self.node].stalls + (self.ending is Ending.STALLED)
         state.set_node(self.node, phase=Phase.QUARANTINED, stalls=stalls, ending=self.ending, why=self.why)
         _count_refund(state, self.node, self.ending)
-        _count_free(state, self.ending, self.lost, slept_s=0.0)
+        _count_free(state, self.node, self.ending, self.lost, slept_s=0.0)
 
     @property
     def said(self) -> str:
@@ -191,14 +191,26 @@ def _count_refund(state: State, node: str, ending: Ending) -> None:
         state.set_campaign(refunds={**refunds, node: refunds.get(node, 0) + 1})
 
 
-def _count_free(state: State, ending: Ending, lost: int, slept_s: float) -> None:
+def _count_free(state: State, node: str, ending: Ending, lost: int, slept_s: float, *, counts: bool = True) -> None:
     """However it came about: a campaign must not go on for ever without using up an attempt. A standstill interrupts
     all that run, and counts once.
     """
+    for doubt in [it for it in state.doubts.values() if it.node == node and it.bounded is None]:
+        state.set_doubt(doubt.chamber, bounded=counts and lost > 0)
+    if not counts:
+        return
     now = state.campaign
     stood_still = slept_s > 0 and slept_s != now.slept_s
     counts = stood_still or ending not in (Ending.INTERRUPTED, Ending.HELD)
     state.set_campaign(free=now.free + counts, free_usd=now.free_usd + lost, slept_s=slept_s or now.slept_s)
+
+
+def count_no_free(state: State) -> None:
+    """From here on free endings are counted anew."""
+    state.set_campaign(free=0, free_usd=0)
+    for doubt in state.doubts.values():
+        if doubt.bounded:
+            state.set_doubt(doubt.chamber, bounded=False)
 
 
 class AttemptReleased(Event):

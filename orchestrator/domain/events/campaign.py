@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from orchestrator.domain.events.attempt import count_no_free
 from orchestrator.domain.events.base import Amounts, Event, amounts, because
 from orchestrator.domain.records import Campaign, SiteRecord
 from orchestrator.domain.state import State
@@ -69,7 +70,7 @@ class SessionStarted(Event):
     def apply(self, state: State, at: str, /) -> None:
         state.set_campaign(epoch=self.epoch, holder=self.holder, place=self.place, session_open=True, last_at=at)
         if state.campaign.gave_up:  # a person lets it go on; one that died, or ended otherwise, counts on
-            state.set_campaign(free=0, free_usd=0)
+            count_no_free(state)
         state.set_campaign(stopped="", gave_up=False, paused=False, pause_why="")
 
     @property

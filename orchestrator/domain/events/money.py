@@ -45,19 +45,28 @@ class Refunded(Event):
     lost: bool = True
 
     def apply(self, state: State, _: str, /) -> None:
-        _book(state, self.hold, self.node, self.spent)
+        _book(state, self.hold, self.node, self.spent, refunded=True, lost=self.lost)
 
     @property
     def said(self) -> str:
         return f"refunded {self.hold}; lost: {amounts(self.spent)}"
 
 
-def _book(state: State, hold: str, node: str, units: Amounts) -> None:
-    spent = Spent(microdollars=units.get("usd", 0), milliseconds=units.get("seconds", 0), tokens=units.get("tokens", 0))
+def _spent(units: Amounts) -> Spent:
+    return Spent(microdollars=units.get("usd", 0), milliseconds=units.get("seconds", 0), tokens=units.get("tokens", 0))
+
+
+def _book(state: State, hold: str, node: str, units: Amounts, *, refunded: bool = False, lost: bool = False) -> None:
+    spent = _spent(units)
     if node:
         state.set_node(node, booked=state.nodes[node].booked + spent)
+    else:
+        state.set_campaign(unbooked=state.campaign.unbooked - spent)
+    if not node or state.nodes[node].booked == state.nodes[node].spent:
+        for doubt in [it for it in state.doubts.values() if it.node == node and it.lost is None]:
+            state.set_doubt(doubt.chamber, lost=lost, bounded=None if refunded else False)
+    if node:
         return
-    state.set_campaign(unbooked=state.campaign.unbooked - spent)
     if hold.startswith(EVOLVING):
         evolutions = state.campaign.evolutions + 1
         state.set_campaign(evolutions=evolutions, evolved_after=state.count_all(Role.SEARCH))
@@ -74,6 +83,38 @@ class Charged(Event):
     @property
     def said(self) -> str:
         return f"charged for {self.what}: {amounts(self.spent)}"
+
+
+class DoubtSettled(Event):
+    """Its provider says how long something lived that was booked at its worst: what was too much is free again.
+
+    A loss of a free ending gets smaller by it (`lost`).
+    """
+
+    kind: Literal["doubt settled"] = "doubt settled"
+    chamber: str
+    seconds: float
+    freed: Amounts
+    lost: bool
+
+    def apply(self, state: State, _: str, /) -> None:
+        doubt, freed = state.doubts[self.chamber], _spent(self.freed)
+        state.drop("doubt", self.chamber)
+        if doubt.node:
+            node = state.nodes[doubt.node]
+            state.set_node(doubt.node, spent=node.spent - freed, booked=node.booked - freed)
+        if doubt.trial:
+            state.set_trial(doubt.trial, spent=state.trials[doubt.trial].spent - freed)
+        if doubt.stood:
+            state.set_campaign(standing=state.campaign.standing - freed)
+        if doubt.bounded:
+            state.set_campaign(free_usd=state.campaign.free_usd - freed.microdollars)
+        for run in [it for it in state.runs.values() if it.number > doubt.run]:
+            state.set_run(run.number, usd_before=run.usd_before - freed.microdollars)
+
+    @property
+    def said(self) -> str:
+        return f"{self.chamber} lived {self.seconds:g} s, says its provider; booked too much: {amounts(self.freed)}"
 
 
 class StandingIntended(Event):
@@ -111,11 +152,11 @@ class StandingEnded(Event):
     spent: Spent
     interrupted: bool = False
 
-    def apply(self, state: State, _: str, /) -> None:
+    def apply(self, state: State, at: str, /) -> None:
         """It is booked by the settling of its hold, in the same transaction."""
         state.drop("standing", self.name)
-        now = state.campaign
-        state.set_campaign(standing=now.standing + self.spent, unbooked=now.unbooked + self.spent)
+        state.set_campaign(standing=state.campaign.standing + self.spent.plain)
+        state.spend("", self.spent, at, stood=True)
 
     @property
     def said(self) -> str:

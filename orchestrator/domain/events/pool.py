@@ -38,10 +38,10 @@ class MemberEnded(Event):
     spent: Spent = Spent()
     interrupted: bool = False
 
-    def apply(self, state: State, _: str, /) -> None:
+    def apply(self, state: State, at: str, /) -> None:
         """It is booked by the settling of its hold, in the same transaction."""
         state.set_run(self.run, member=None)
-        state.set_campaign(unbooked=state.campaign.unbooked + self.spent)
+        state.spend("", self.spent, at)
         if not self.interrupted:
             left = MemberOutputs(outputs=self.outputs, bytes=self.bytes, fault=self.fault)
             known = state.runs[str(self.run)].member_outputs

@@ -33,9 +33,9 @@ class ProfileTaken(Event):
     spent: Spent = Spent()
     interrupted: bool = False
 
-    def apply(self, state: State, _: str, /) -> None:
+    def apply(self, state: State, at: str, /) -> None:
         """It is booked by the settling of its hold, in the same transaction."""
-        state.set_campaign(unbooked=state.campaign.unbooked + self.spent)
+        state.spend("", self.spent, at)
         if self.interrupted:
             state.set_run(self.run, profiling="")
         else:

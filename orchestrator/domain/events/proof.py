@@ -74,13 +74,14 @@ class GuardEnded(Event):
     interrupted: bool = False
     draft: int = 0
 
-    def apply(self, state: State, _: str, /) -> None:
+    def apply(self, state: State, at: str, /) -> None:
         node, name = state.nodes[self.node], f"{self.node}#{self.draft}"
         learnt = {} if self.interrupted else {self.guard: self.passed}
         if draft := state.draft(name) if self.draft else None:
             state.set_draft(name, guarded={**draft.guarded, **learnt})
             learnt = {}
-        state.set_node(self.node, guarding=None, guarded={**node.guarded, **learnt}, spent=node.spent + self.spent)
+        state.set_node(self.node, guarding=None, guarded={**node.guarded, **learnt})
+        state.spend(self.node, self.spent, at)
 
     @property
     def said(self) -> str:
@@ -142,11 +143,11 @@ class HeldOutAsked(Event):
     spent: Spent = Spent()
     interrupted: bool = False
 
-    def apply(self, state: State, _: str, /) -> None:
+    def apply(self, state: State, at: str, /) -> None:
         node = state.nodes[self.node]
-        spent = node.spent + self.spent
+        state.spend(self.node, self.spent, at)
         if self.interrupted:
-            state.set_node(self.node, asking=None, spent=spent)
+            state.set_node(self.node, asking=None)
             return
         answer = HeldOut(
             query=self.query,
@@ -157,7 +158,7 @@ class HeldOutAsked(Event):
             fault=self.fault,
         )
         # The first one of a cohort stands, as with verdicts: where the baseline began is what drift is measured from.
-        state.set_node(self.node, asking=None, heldout={self.cohort: answer, **node.heldout}, spent=spent)
+        state.set_node(self.node, asking=None, heldout={self.cohort: answer, **node.heldout})
         run = state.runs[str(run_of(self.node))]
         if self.released is not None:
             state.set_run(run.number, ladders={**run.ladders, self.cohort: self.released})

@@ -63,7 +63,7 @@ class TrialEnded(Event):
     reports: Reports | None = None
     pruning: Look | None = None
 
-    def apply(self, state: State, _: str, /) -> None:
+    def apply(self, state: State, at: str, /) -> None:
         state.set_trial(
             self.trial,
             ended=True,
@@ -74,12 +74,11 @@ class TrialEnded(Event):
             outputs_bytes=self.outputs_bytes,
             log=self.log,
             fingerprint=self.fingerprint,
-            spent=self.spent,
+            spent=self.spent.plain,
             reports=self.reports,
             pruning=self.pruning,
         )
-        node = state.nodes[state.trials[self.trial].node]
-        state.set_node(node.id, spent=node.spent + self.spent)
+        state.spend(state.trials[self.trial].node, self.spent, at, trial=self.trial)
 
     @property
     def said(self) -> str:
@@ -120,9 +119,9 @@ class JudgingEnded(Event):
     interrupted: bool = False
     calibration: Calibration | None = None
 
-    def apply(self, state: State, _: str, /) -> None:
+    def apply(self, state: State, at: str, /) -> None:
         trial = state.trials[self.trial]
-        state.set_node(trial.node, spent=state.nodes[trial.node].spent + self.spent)
+        state.spend(trial.node, self.spent, at)
         if self.on_baseline or self.interrupted:
             state.set_trial(self.trial, judging=None)
             return

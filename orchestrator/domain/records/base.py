@@ -1,9 +1,10 @@
 """The words that all records share, and what was spent."""
 
+import operator
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from orchestrator.domain.verdict import Mode
 
@@ -53,18 +54,37 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
+class Doubt(BaseModel, extra="forbid", frozen=True):
+    """A rented chamber, or what stood, whose end nobody of ours saw: so much is booked for it at worst.
+
+    `registry` is the provider's list that can tell later how long it lived.
+    """
+
+    chamber: str
+    registry: str
+    usd_per_second: float
+    microdollars: int
+    milliseconds: int = 0
+
+
 class Spent(BaseModel, extra="forbid", frozen=True):
-    """Measured outside the chamber; in the smallest units, so that sums are exact."""
+    """Measured outside the chamber; in the smallest units, so that sums are exact. `doubts` are parts of it."""
 
     microdollars: int = 0
     milliseconds: int = 0
     tokens: int = 0
+    doubts: tuple[Doubt, ...] = Field(default=(), exclude_if=operator.not_)
+
+    @property
+    def plain(self) -> "Spent":
+        return self.model_copy(update={"doubts": ()}) if self.doubts else self
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(
             microdollars=self.microdollars + other.microdollars,
             milliseconds=self.milliseconds + other.milliseconds,
             tokens=self.tokens + other.tokens,
+            doubts=self.doubts + other.doubts,
         )
 
     def __sub__(self, other: "Spent") -> "Spent":

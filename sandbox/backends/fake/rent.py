@@ -38,6 +38,9 @@ class Register(Protocol):
     def running(self) -> Mapping[str, str]:
         """Names, each with its owner."""
 
+    def lived(self, name: str) -> float | None:
+        """Seconds that are charged for; None while it runs."""
+
 
 @dataclass
 class Charges:
@@ -56,6 +59,11 @@ class Charges:
 
     def running(self) -> Mapping[str, str]:
         return {name: owner for name, owner in self._owners.items() if name not in self._until}
+
+    def lived(self, name: str) -> float | None:
+        if name not in self._since:
+            return 0.0
+        return self._until[name] - self._since[name] if name in self._until else None
 
     @property
     def count(self) -> int:
@@ -161,6 +169,15 @@ class RentedFake(FakeBackend):
     async def close(self) -> None:
         await self.stand_down()
         await super().close()
+
+    @property
+    def registry(self) -> str:
+        return "the fake's register"
+
+    async def lifetimes(self, given_up: Mapping[str, float]) -> dict[str, float]:
+        self.world.check()
+        lived = {name: self.rent.register.lived(name) for name in given_up}
+        return {name: seconds for name, seconds in lived.items() if seconds is not None}
 
     def _taken(self) -> tuple[LiveChamber, RentedHold] | None:
         if not self._standing or self.purse is None:

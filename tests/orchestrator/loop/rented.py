@@ -1,6 +1,6 @@
 """A scripted campaign whose candidates run on rented chambers, and whose judge stays at home for nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from orchestrator.budget import Account
@@ -24,6 +24,13 @@ class RentedBackend(ScriptedBackend):
         super().__init__(script)
         self.rented = RentedFake(script.program, script.world, rent=rent)
         self._fake = self.rented
+
+    @property
+    def registry(self) -> str:
+        return self.rented.registry
+
+    async def lifetimes(self, given_up: Mapping[str, float]) -> dict[str, float]:
+        return await self.rented.lifetimes(given_up)
 
 
 @dataclass

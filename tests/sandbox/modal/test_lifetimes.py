@@ -60,7 +60,9 @@ async def test_nobody_answers(backend: ModalBackend, modal_emulator: ModalEmulat
     modal_emulator.heal()
 
 
-async def test_a_name_that_goes_with_what_is_not_confirmed(backend: ModalBackend, modal_emulator: ModalEmulator) -> None:
+async def test_a_name_that_goes_with_what_is_not_confirmed(
+    backend: ModalBackend, modal_emulator: ModalEmulator
+) -> None:
     """An open that fails, and whose sandbox cannot be ended, says which one that was."""
     modal_emulator.fail("TaskExecStart", times=-1)
     modal_emulator.fail("SandboxTerminateV2", times=-1)

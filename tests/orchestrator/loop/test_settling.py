@@ -1,0 +1,200 @@
+"""What was booked at its worst is settled once the provider can say how long it lived."""
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.budget import Account
+from orchestrator.domain import events as e
+from orchestrator.domain.ending import Ending
+from orchestrator.loop import settling
+from orchestrator.wiring.beginning import How
+from sandbox import Unavailable
+from sandbox.backends.fake.rent import Rent, Step
+from tests.orchestrator.loop.books import check_books
+from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, billed, booked, rented_site
+from tests.orchestrator.loop.script import Script
+from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Scripted, scripted, write_task
+
+# Each chamber is rounded up by itself.
+ROUNDING = 1e-4
+WORST_USD = TRIAL_S * USD
+
+
+class Away:
+    """A provider that is away from the so-manieth chamber's greeting on, for so many failures. What it was asked to
+    end meanwhile it ends, and it says so later.
+    """
+
+    def __init__(self, script: Script, first: int = 2, many: int = 1) -> None:
+        self.script, self.first, self.many = script, first, many
+        self.made = 0
+        self.unended: list[str] = []
+
+    def __call__(self, step: Step, name: str) -> None:
+        if step is Step.CREATE:
+            self.made += 1
+        fails = self.first <= self.made < self.first + self.many
+        if fails and step is Step.READY:
+            raise Unavailable("nobody answers")
+        if fails and step is Step.ENDED and name not in self.unended:
+            self.unended.append(name)
+            raise Unavailable("nobody answers")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "SOON_S", 0.0)
+    monkeypatch.setattr(settling, "LATER_S", 0.0)
+
+
+def never_below(session: Scripted, rent: Rent) -> None:
+    """At no event is less booked and held than is billed."""
+
+    def look(*_: object) -> None:
+        accounts = session.bench.book.accounts
+        covered = accounts.used(Account.USD) + accounts.held(Account.USD)
+        assert covered >= billed(rent) * 1e6 - 1
+        left = accounts.left(Account.USD)
+        assert left is None or left >= 0
+
+    session.bench.book.listeners.append(look)
+
+
+async def test_settled_before_the_end(folder: Path) -> None:
+    """A free ending that was booked at its worst costs what the provider charged, in every figure."""
+    script = Script()
+    rent = Rent(USD, fault=(away := Away(script)))
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=100.0) as session:
+        never_below(session, rent)
+        await session.run()
+        state, accounts = session.bench.state, session.bench.book.accounts
+        (ended,) = [it for it in session.of(e.TrialEnded) if it.ending is Ending.INFRASTRUCTURE]
+        assert ended.spent.microdollars == round(WORST_USD * 1e6), "booked at its worst at first"
+        (settled,) = session.of(e.DoubtSettled)
+        assert (settled.chamber, settled.lost) == (away.unended[0], True)
+        assert not state.doubts
+        assert billed(rent) <= booked(session) <= billed(rent) * 1.2 + ROUNDING
+        assert booked(session) == sum(node.spent.microdollars for node in state.nodes.values()) / 1e6
+        assert all(node.spent == node.booked for node in state.nodes.values())
+        assert state.trials[ended.trial].spent.microdollars == accounts.losses.usd
+        assert (accounts.losses.endings, accounts.losses.usd < 0.05 * WORST_USD * 1e6) == (1, True)
+        check_books(session.bench.book.ledger)
+
+
+async def test_its_money_is_there_again(folder: Path) -> None:
+    """A cap that the worst case filled lets the search go on once that is settled: it waits for that."""
+    script = Script()
+    rent = Rent(USD, fault=Away(script))
+    # The worst case of what failed, and of less than one attempt more.
+    cap = WORST_USD + 1.5 * (2 * TRIAL_S + CONTROL_S) * USD
+    points = [{"value": 1}, {"value": 2}]
+    async with scripted(folder, script, *points, site=rented_site(script, rent), usd=cap) as session:
+        never_below(session, rent)
+        await session.run()
+        assert session.charged == 2
+
+
+async def test_a_later_session_settles(folder: Path) -> None:
+    """What the provider could not tell before the campaign's end is told to whoever resumes it, once."""
+    script = Script()
+    rent = Rent(USD, fault=Away(script, first=3))
+    backend = rented_site(script, rent)
+    async with scripted(folder, script, {"value": 1}, site=backend, attempts=1, usd=100.0) as session:
+        session.when(e.AttemptRequeued, lambda _: session.campaign.stop("Ctrl-C"))
+        session.when(e.AttemptRequeued, lambda _: setattr(script.world, "answers", False))
+        await session.run()
+        assert len(session.bench.state.doubts) == 1
+        assert booked(session) > WORST_USD
+        script.world.answers = True
+    for _ in range(2):
+        script.world.live_owners.clear()
+        again = rented_site(script, rent)
+        async with scripted(folder, script, {"value": 1}, how=How.RESUME, site=again) as session:
+            await session.run()
+            assert not session.bench.state.doubts
+            assert billed(rent) <= booked(session) <= billed(rent) * 1.2 + ROUNDING
+            check_books(session.bench.book.ledger)
+    assert len([it for it in session.bench.book.ledger.read() if it.kind == "doubt settled"]) == 1
+
+
+async def test_another_register_tells_nothing(folder: Path) -> None:
+    """What is not in a list that somebody else keeps did not cost nothing for that: it stays at its worst."""
+    script = Script()
+    rent = Rent(USD, fault=Away(script, first=3))
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), attempts=1) as session:
+        session.when(e.AttemptRequeued, lambda _: session.campaign.stop("Ctrl-C"))
+        session.when(e.AttemptRequeued, lambda _: setattr(script.world, "answers", False))
+        await session.run()
+        script.world.answers = True
+    other = rented_site(script, Rent(USD))
+    type(other.backend).registry = property(lambda _: "another")  # type: ignore[attr-defined, method-assign]
+    async with scripted(folder, script, {"value": 1}, how=How.RESUME, site=other) as session:
+        await session.run()
+        assert len(session.bench.state.doubts) == 1
+
+
+@pytest.mark.parametrize("more", ["", TUNE, GUARD, HELDOUT], ids=["replay", "tune", "guard", "held-out"])
+async def test_each_kind_of_paid_run(tmp_path: Path, more: str) -> None:
+    """Whatever was run in the chamber, of any number in the row, it is settled, and books and figures agree."""
+    settled = 0
+    for first in (2, 3, 4, 5):
+        script = Script()
+        rent = Rent(USD, fault=Away(script, first=first))
+        place = write_task(tmp_path / f"task{first}", more)
+        async with scripted(place, script, {"value": 1}, site=rented_site(script, rent), usd=100.0) as session:
+            never_below(session, rent)
+            await session.run()
+            settled += len(session.of(e.DoubtSettled))
+            assert not session.bench.state.doubts
+            assert billed(rent) <= booked(session) <= billed(rent) * 1.3 + ROUNDING
+            check_books(session.bench.book.ledger)
+    assert settled >= 2
+
+
+async def test_T87_free_endings_still_end_the_campaign(tmp_path: Path) -> None:
+    """Settled or not, free endings without end are so many in a row; their dollars count as the provider charges."""
+    folder = write_task(tmp_path / "task", "[stall]\nin_a_row = 4\nrefunds = 9\nin_a_row_usd = 5.0\n")
+    script = Script()
+    rent = Rent(USD, fault=Away(script, first=2, many=99))
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=1000.0) as session:
+        finished = await session.run()
+        assert finished.gave_up
+        assert session.bench.state.campaign.free == 4
+        assert session.bench.state.campaign.free_usd <= (billed(rent) * 1.2 + ROUNDING) * 1e6
+
+
+async def test_T87_dollars_that_are_never_settled_end_it(tmp_path: Path) -> None:
+    """Where no provider tells, the worst case counts, and the campaign ends by its dollars."""
+    folder = write_task(tmp_path / "task", "[stall]\nin_a_row = 99\nrefunds = 99\nin_a_row_usd = 5.0\n")
+    script = Script()
+    rent = Rent(USD, fault=Away(script, first=2, many=99))
+    rent.register.lived = lambda _: None  # type: ignore[method-assign]
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=1000.0) as session:
+        session.when(e.AttemptRequeued, lambda _: session.clock.skip(settling.HOPE_S))
+        finished = await session.run()
+        assert finished.gave_up
+        assert 5.0 <= session.bench.state.campaign.free_usd / 1e6 < 5.0 + 2 * WORST_USD
+
+
+async def test_killed_between_word_and_record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that dies with the answer in hand leaves the doubt; the next one settles it once."""
+    script = Script()
+    rent = Rent(USD, fault=Away(script))
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=100.0) as session:
+
+        def die(*_: object) -> None:
+            session.bench.book._failure = RuntimeError("dead")
+            raise RuntimeError("dead")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(settling, "_settled", die)
+            with pytest.raises(RuntimeError, match="dead"):
+                await session.run()
+    script.world.live_owners.clear()
+    async with scripted(folder, script, {"value": 1}, how=How.RESUME, site=rented_site(script, rent)) as session:
+        await session.run()
+        assert len(session.of(e.DoubtSettled)) == 1
+        assert session.charged == 1
+        assert billed(rent) <= booked(session)
+        check_books(session.bench.book.ledger)
