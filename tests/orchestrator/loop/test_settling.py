@@ -86,8 +86,8 @@ async def test_its_money_is_there_again(folder: Path) -> None:
     """A cap that the worst case filled lets the search go on once that is settled: it waits for that."""
     script = Script()
     rent = Rent(USD, fault=Away(script))
-    # The worst case of what failed, and of less than one attempt more.
-    cap = WORST_USD + 1.5 * (2 * TRIAL_S + CONTROL_S) * USD
+    # What an attempt reserves, and less than what is booked for the one that failed.
+    cap = (2 * TRIAL_S + CONTROL_S) * USD + WORST_USD / 2
     points = [{"value": 1}, {"value": 2}]
     async with scripted(folder, script, *points, site=rented_site(script, rent), usd=cap) as session:
         never_below(session, rent)
