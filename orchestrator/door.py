@@ -180,6 +180,15 @@ class Door:
         """Whether a candidate that comes now has to wait for one that is, or wants to be, alone on this machine."""
         return not self.tariff.is_rented and self.turns.is_taken
 
+    @property
+    def registry(self) -> str:
+        """The provider's list that can tell later of what we did not see end; empty where there is none."""
+        return self.backend.registry if isinstance(self.backend, Recalling) else ""
+
+    async def lifetimes(self, given_up: Mapping[str, float]) -> dict[str, float]:
+        """Seconds of those that are over, by that list. Raises SandboxError."""
+        return await self.backend.lifetimes(given_up) if isinstance(self.backend, Recalling) else {}
+
     def turn(self, job: Job) -> AbstractAsyncContextManager[None]:
         """On rented machines nobody is beside anybody."""
         return nullcontext() if self.tariff.is_rented else self.turns.take(job.realm)
@@ -277,11 +286,11 @@ class Door:
 
     def _in_doubt(self, job: Job, spent: Spent, unseen: str) -> Spent:
         """With the name of what nobody saw the end of, where its provider can tell later how long it lived."""
-        if not unseen or not isinstance(self.backend, Recalling):
+        if not unseen or not self.registry:
             return spent
         doubt = Doubt(
             chamber=unseen,
-            registry=self.backend.registry,
+            registry=self.registry,
             usd_per_second=self.tariff.usd_per_second(job.limits),
             microdollars=spent.microdollars,
             milliseconds=spent.milliseconds,

@@ -22,5 +22,5 @@ class Purse(Protocol):
         With its price, what an owner that dies leaves behind need not be booked at the worst case.
         """
 
-    def settle(self, name: str, usd: float) -> None:
-        """It is gone, confirmed by the provider, and cost this much."""
+    def settle(self, name: str, usd: float, *, seen: bool = True) -> None:
+        """It is gone, confirmed by the provider, and cost this much. Not `seen`: that is the most that it can cost."""

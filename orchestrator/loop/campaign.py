@@ -93,7 +93,7 @@ class Campaign:
         self._searched = ""
         self._holds = Holds(bench)
         self._inbox = Inbox(bench, self._cancel)
-        self._settling = Settling(bench.book, bench.door.backend)
+        self._settling = Settling(bench.book, bench.door)
         self.patience_s: float | None = None
 
     def stop(self, why: str) -> None:

@@ -13,7 +13,7 @@ import structlog
 
 from orchestrator.budget import Account, Amounts, micro_dollars
 from orchestrator.domain import events as e
-from orchestrator.domain.records import STANDING, Spent, Standing
+from orchestrator.domain.records import STANDING, Doubt, Spent, Standing
 from orchestrator.loop.book import Book
 
 _log = structlog.get_logger()
@@ -22,10 +22,11 @@ _log = structlog.get_logger()
 class CampaignPurse:
     """Implements the sandbox's `Purse`. `beside` is what must still fit when something is made to stand."""
 
-    def __init__(self, book: Book, backend: str, beside: Callable[[], Amounts]) -> None:
+    def __init__(self, book: Book, backend: str, beside: Callable[[], Amounts], registry: str = "") -> None:
         self._book = book
         self._backend = backend
         self._beside = beside
+        self._registry = registry
         self._closed = False
         self._warned = False
 
@@ -50,7 +51,13 @@ class CampaignPurse:
                 self._warn(worst_usd)
             return False
         book.record(
-            e.StandingIntended(name=name, backend=self._backend, worst=worst, usd_per_second=usd_per_second),
+            e.StandingIntended(
+                name=name,
+                backend=self._backend,
+                worst=worst,
+                usd_per_second=usd_per_second,
+                registry=self._registry,
+            ),
             e.Reserved(hold=hold_of(name), amounts=_dollars(worst).as_row()),
         )
         return True
@@ -63,15 +70,15 @@ class CampaignPurse:
             needs, remains = f"${worst_usd:.2f} and an attempt", f"${left:.2f}"
             _log.warning("nothing stands between trials: the cap is too small", sets_aside=needs, left=remains)
 
-    def settle(self, name: str, usd: float) -> None:
+    def settle(self, name: str, usd: float, *, seen: bool = True) -> None:
         """Whatever is not on record any more was booked when the session ended: it is never charged twice."""
         if self._closed or name not in self._book.state.standing:
             _log.warning("standing thing ended late", name=name, usd=usd)
             return
-        worst = self._book.state.standing[name].worst
+        one = self._book.state.standing[name]
         # Its own end came by then, however long the provider took to confirm it.
-        spent = min(micro_dollars(usd), worst.microdollars)
-        self._book.record(*_ended(name, Spent(microdollars=spent)))
+        spent = Spent(microdollars=min(micro_dollars(usd), one.worst.microdollars))
+        self._book.record(*_ended(name, spent if seen else _in_doubt(one, spent), interrupted=not seen))
 
     def close(self) -> None:
         """From here on nothing is made, and nothing is booked: the last event of the session may follow."""
@@ -94,7 +101,8 @@ def settle_left(book: Book, *, worst: bool) -> list[str]:
     """
     left = list(book.state.standing.values())
     for one in left:
-        book.record(*_ended(one.name, one.worst if worst else _at_most(one, book.now()), interrupted=True))
+        spent = one.worst if worst else _at_most(one, book.now())
+        book.record(*_ended(one.name, _in_doubt(one, spent), interrupted=True))
     return [one.name for one in left]
 
 
@@ -103,6 +111,18 @@ def _at_most(one: Standing, now: datetime) -> Spent:
     if one.usd_per_second is None or passed < 0:  # a clock that was set back tells nothing
         return one.worst
     return Spent(microdollars=min(one.worst.microdollars, micro_dollars(passed * one.usd_per_second)))
+
+
+def _in_doubt(one: Standing, spent: Spent) -> Spent:
+    if not one.registry or one.usd_per_second is None:
+        return spent
+    doubt = Doubt(
+        chamber=one.name,
+        registry=one.registry,
+        usd_per_second=one.usd_per_second,
+        microdollars=spent.microdollars,
+    )
+    return spent.model_copy(update={"doubts": (doubt,)})
 
 
 def _ended(name: str, spent: Spent, *, interrupted: bool = False) -> list[e.Event]:

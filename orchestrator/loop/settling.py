@@ -13,8 +13,9 @@ import structlog
 from orchestrator.budget import Account, Amounts, micro_dollars
 from orchestrator.domain import events as e
 from orchestrator.domain.records import Unsettled
+from orchestrator.door import Door
 from orchestrator.loop.book import Book
-from sandbox import Backend, Recalling, SandboxError
+from sandbox import SandboxError
 
 _log = structlog.get_logger()
 # How often a provider is asked about what was booked lately, and about what is older.
@@ -28,9 +29,9 @@ ASK_S = 20.0
 class Settling:
     """Asks beside the work of a session. `clock` is for waits alone."""
 
-    def __init__(self, book: Book, backend: Backend) -> None:
+    def __init__(self, book: Book, door: Door) -> None:
         self._book = book
-        self._backend = backend if isinstance(backend, Recalling) else None
+        self._door = door
         self._asking: asyncio.Task[dict[str, float]] | None = None
         self._due = 0.0
         self._asked: set[str] = set()
@@ -63,8 +64,8 @@ class Settling:
 
     def _open(self) -> list[Unsettled]:
         """Those that the accounts have, and that this provider can tell of."""
-        registry = self._backend.registry if self._backend and self._book.state.doubts else None
-        return [it for it in self._book.state.doubts.values() if it.registry == registry and it.lost is not None]
+        doubts = self._book.state.doubts.values()
+        return [it for it in doubts if it.registry == self._door.registry and it.lost is not None]
 
     def _age_s(self, doubt: Unsettled) -> float:
         return (self._book.now() - datetime.fromisoformat(doubt.since)).total_seconds()
@@ -74,7 +75,7 @@ class Settling:
         lived: dict[str, float] = {}
         try:
             async with asyncio.timeout(ASK_S):
-                lived = await self._backend.lifetimes(given_up) if self._backend else {}
+                lived = await self._door.lifetimes(given_up)
         except (SandboxError, TimeoutError) as error:
             _log.debug("the provider does not say how long chambers lived", error=str(error))
         self._asked |= given_up.keys()

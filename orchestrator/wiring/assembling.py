@@ -86,7 +86,7 @@ async def make_bench(
         hints=hints_of(options),
         meta=make_meta(options),
         has_free_arm=has_free_arm(options),
-        purse=CampaignPurse(book, site.name, lambda: worst_of_search(parts)),
+        purse=CampaignPurse(book, site.name, lambda: worst_of_search(parts), parts.door.registry),
         stand_down=site.stand_down,
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.ledger import Missing
-from orchestrator.loop import campaign
+from orchestrator.loop import campaign, settling
 from orchestrator.wiring.beginning import How
 from sandbox.backends.fake.rent import Rent, Step
 from sandbox.tenancy import Mark, Tenancy
@@ -73,6 +73,7 @@ def provider_of(folder: Path) -> Provider:
 def live(folder: str, at: int | None = None, named: str = "", count: str = "") -> None:
     """Work on the campaign until it is finished, or until fate strikes; `count` names a file for the points met."""
     campaign._POLL_S = 0.01
+    settling.HOPE_S = 0.0
     fate = Fate(at, named)
     fate.rule()
     asyncio.run(_work(Path(folder), fate))

@@ -129,10 +129,16 @@ class StandingIntended(Event):
     backend: str
     worst: Spent
     usd_per_second: float | None = None
+    registry: str = ""
 
     def apply(self, state: State, at: str, /) -> None:
         record = Standing(
-            name=self.name, backend=self.backend, worst=self.worst, usd_per_second=self.usd_per_second, since=at
+            name=self.name,
+            backend=self.backend,
+            worst=self.worst,
+            usd_per_second=self.usd_per_second,
+            since=at,
+            registry=self.registry,
         )
         state.new("standing", self.name, record)
         state.set_campaign(stood=state.campaign.stood + 1)

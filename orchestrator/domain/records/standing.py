@@ -9,13 +9,15 @@ STANDING = "standing-"
 
 
 class Standing(BaseModel, extra="forbid", frozen=True):
-    """One that was made, or was about to be; if nobody hears of its end, it costs as much as it can have cost."""
+    """One that was made, or was about to be; if nobody hears of its end, it costs as much as it can have cost.
+    `registry` is the provider's list that can tell of it later."""
 
     name: str
     backend: str
     worst: Spent
     usd_per_second: float | None
     since: str
+    registry: str = ""
 
 
 class Unsettled(Doubt, frozen=True):

@@ -6,7 +6,7 @@ differs from an engine of one's own is said by the capabilities, and by the cave
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -164,8 +164,8 @@ class SkyPilotBackend:
             await (await making).kill()
         for machine in rented:
             await machine.end()
-        if self._office.left.intersection(machine.name for machine in rented):
-            return self._office.unended()
+        if left := self._office.left.intersection(machine.name for machine in rented):
+            return self._office.unended(min(left))
         if self._stands and not rented:
             return Unavailable("nobody waits any more; the campaign pays for what stands, so it cost nothing")
         return asyncio.CancelledError()
@@ -173,6 +173,17 @@ class SkyPilotBackend:
     async def answers(self) -> None:
         """Raises Unavailable when SkyPilot does not, or the place where it rents."""
         await self._office.answers()
+
+    @property
+    def registry(self) -> str:
+        return f"skypilot/{self.place}"
+
+    async def lifetimes(self, given_up: Mapping[str, float]) -> dict[str, float]:
+        """By SkyPilot's own history, of those of which it has neither a request under way nor a cluster."""
+        coming = set((await self.provisioner.requests()).values())
+        there = coming.union(await self.provisioner.clusters())
+        lived = await self.provisioner.lived()
+        return {name: lived[name] for name in given_up if name in lived and name not in there}
 
     async def reap(self) -> list[str]:
         ended, left = await reap(self.provisioner, self.tenancy, self._pause_s)
@@ -209,6 +220,7 @@ class SkyPilotBackend:
             facts = await berth.machine.greet(job, self._config.runtime, self._ship_for(job))
         except SandboxError as error:
             error.usd += await berth.leave(clean=False)
+            error.chamber = berth.unseen
             raise
         except BaseException:
             await berth.leave(clean=False)

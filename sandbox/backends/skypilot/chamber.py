@@ -37,6 +37,10 @@ class Berth(Protocol):
     @property
     def machine(self) -> Machine: ...
 
+    @property
+    def unseen(self) -> str:
+        """Its name, where this chamber pays for it and its end could not be confirmed."""
+
     async def leave(self, *, clean: bool) -> float:
         """Give it back; dollars that this chamber cost. Not clean: nobody may use the machine again."""
 
@@ -68,8 +72,8 @@ class RentedChamber:
     def bill(self) -> Bill:
         """Of one that could not be ended it is already the worst case: until the end that the machine has by itself."""
         if self._end is None or not self._end.done() or self._end.cancelled() or self._end.exception():
-            return Bill(seconds=time.monotonic() - self._opened, final=False)
-        return Bill(usd=self._end.result(), seconds=self._ended - self._opened)
+            return Bill(seconds=time.monotonic() - self._opened, final=False, unseen=self.name)
+        return Bill(usd=self._end.result(), seconds=self._ended - self._opened, unseen=self._berth.unseen)
 
     async def run(self, bundle: Bundle, *, listener: Listener | None = None, talk: Talk | None = None) -> Outcome:
         if self._used or self._end:

@@ -117,7 +117,7 @@ class Pool:
         try:
             usd = await item.rented.end() if item.rented else 0.0
             if item.reserved:
-                item.purse.settle(item.name, usd)
+                item.purse.settle(item.name, usd, seen=not (item.rented and item.rented.unseen))
         finally:
             await self._remove(item)
 
@@ -137,6 +137,8 @@ class Pool:
 
 class WarmBerth:
     """A trial on it costs nothing: the purse pays for the cluster."""
+
+    unseen = ""
 
     def __init__(self, pool: Pool, item: Standing) -> None:
         self._pool = pool
@@ -172,6 +174,10 @@ class FreshBerth:
         if self._rented.machine is None:
             raise RuntimeError("a berth is handed out once its machine is up")
         return self._rented.machine
+
+    @property
+    def unseen(self) -> str:
+        return self._rented.unseen
 
     async def leave(self, *, clean: bool) -> float:
         del clean  # it is ended either way

@@ -67,6 +67,9 @@ class Provisioner(Protocol):
     async def clusters(self) -> list[str]:
         """Names of all clusters that SkyPilot knows, in whatever state."""
 
+    async def lived(self) -> dict[str, float]:
+        """Seconds for which SkyPilot counts each cluster that is over, from the launch to the end that it saw."""
+
     async def requests(self) -> dict[str, str]:
         """Requests under way that make or use a cluster, but not those that end it: id and cluster name."""
 

@@ -42,6 +42,7 @@ class Rented:
         self._worst_usd = worst_s * most
         self._ending: asyncio.Task[float] | None = None
         self.name = name
+        self.unseen = ""  # its name, once its end could not be confirmed
         self.rate = most
         self.ends = ends
         self.machine: Machine | None = None
@@ -58,6 +59,7 @@ class Rented:
     async def _end(self) -> float:
         confirmed = await self._office.end(self.name)
         seconds = min(billed_clock() - self._since, self._worst_s) if confirmed else self._worst_s
+        self.unseen = "" if confirmed else self.name
         self._office.ended(self)
         return min(seconds * self.rate, self._worst_usd)
 
@@ -160,6 +162,7 @@ class Office:
             await rented.machine.furnish(rented.ends)
         except SandboxError as error:
             error.usd += await rented.end()
+            error.chamber = rented.unseen
             raise
         except BaseException:
             await rented.end()
@@ -219,10 +222,10 @@ class Office:
         """What could not be ended, or not for certain."""
         return frozenset(self._not_ended)
 
-    def unended(self) -> Unavailable:
+    def unended(self, name: str) -> Unavailable:
         """What to tell a caller that gave up on a machine that could not be ended."""
         error = Unavailable("the cluster could not be ended, SkyPilot does not answer; it is tried again")
-        error.unended = True
+        error.unended, error.chamber = True, name
         return error
 
     def ended(self, rented: Rented) -> None:

@@ -116,6 +116,9 @@ class SkyPilot:
     async def clusters(self) -> list[str]:
         return await bounded("status", lambda: [record["name"] for record in sdk.get(sdk.status())], QUICK_S)
 
+    async def lived(self) -> dict[str, float]:
+        return await bounded("cost report", lambda: _lived(sdk.get(sdk.cost_report())), QUICK_S)
+
     async def requests(self) -> dict[str, str]:
         def work() -> dict[str, str]:
             under_way = sdk.api_status(fields=["request_id", "name", "cluster_name", "status"])
@@ -191,6 +194,18 @@ class SkyPilot:
                 raise Lost(f"the cluster {name} is gone")
             self._handles[name] = handle
         return handle.get_command_runners()[0]
+
+
+def _lived(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """From the first launch of a name to its last end, and two seconds more: SkyPilot counts whole ones."""
+    spans: dict[str, list[tuple[int, int | None]]] = {}
+    for row in rows:
+        spans.setdefault(row["name"], []).extend(row["usage_intervals"] or [])
+    return {
+        name: max(end or 0 for _, end in span) - min(start for start, _ in span) + 2.0
+        for name, span in spans.items()
+        if span and all(end is not None for _, end in span)
+    }
 
 
 def _known(usd: float | None) -> float | None:

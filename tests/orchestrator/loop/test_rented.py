@@ -11,6 +11,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.llm.line import Unusable
+from orchestrator.loop import settling
 from orchestrator.wiring.beginning import How
 from sandbox import Denied, Job, Refused, TakenAway, Terms, Unavailable
 from sandbox.backends.fake.rent import Charges, Rent, Step
@@ -220,8 +221,9 @@ async def test_control_job_is_paid(folder: Path) -> None:
         assert billed(rent) <= booked(session) <= billed(rent) * 1.5 + ROUNDING
 
 
-async def test_end_that_is_not_confirmed(folder: Path) -> None:
+async def test_end_that_is_not_confirmed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminate that fails costs the worst case, and the trial keeps its outcome: the provider's lifetime ends it."""
+    monkeypatch.setattr(settling, "HOPE_S", 0.0)
     faults = Faults(Step.END, lambda: Unavailable("no answer"), first=2)
     script, rent = Script(), Rent(USD, fault=faults)
     async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent)) as session:

@@ -38,7 +38,7 @@ class Money:
         self.reserved[name] = worst_usd
         return True
 
-    def settle(self, name: str, usd: float) -> None:
+    def settle(self, name: str, usd: float, *, seen: bool = True) -> None:
         assert name not in self.settled, "paid twice"
         self.settled[name] = usd
 

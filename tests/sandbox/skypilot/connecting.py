@@ -49,7 +49,7 @@ class Purse:
         self.reserved[name] = worst_usd
         return True
 
-    def settle(self, name: str, usd: float) -> None:
+    def settle(self, name: str, usd: float, *, seen: bool = True) -> None:
         self.settled.setdefault(name, []).append(usd)
 
 

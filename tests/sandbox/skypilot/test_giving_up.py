@@ -196,3 +196,24 @@ async def test_one_that_breaks_does_not_leave_the_others(tmp_path: Path, monkeyp
     with pytest.raises(ZeroDivisionError):
         await office.end_left()
     assert sorted(ended) == ["b", "c"]
+
+
+async def test_how_long_one_lived_that_was_not_seen_to_end(tmp_path: Path) -> None:
+    """It is booked at its worst, with its name; SkyPilot's history tells later, no less than is charged."""
+    yard = Yard(lambda _: PaperMachine())
+    lost = {"reach": Fault.BEFORE, "down": Fault.AFTER, "clusters": Fault.BEFORE}
+    away = False
+    provisioner = YardProvisioner(yard, lambda method: lost.get(method) if away else None)
+    backend = await connected(provisioner, settings(tmp_path), pause_s=0.0)
+    chamber = await backend.open(JOB)
+    assert await backend.lifetimes({chamber.name: 0.0}) == {}
+    backend._office.hurry()
+    away = True
+    await chamber.kill()
+    assert chamber.bill.unseen == chamber.name
+    away = False
+    await backend._office.end_left()
+    told = await backend.lifetimes({chamber.name: 0.0, "another": 0.0})
+    assert told.keys() == {chamber.name}
+    assert yard.bill[chamber.name] <= told[chamber.name] * yard.usd_per_hour / 3600 <= chamber.bill.usd
+    await backend.close()

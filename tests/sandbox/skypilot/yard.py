@@ -113,6 +113,7 @@ class Yard:
     clusters: dict[str, Cluster] = field(default_factory=dict)
     requests: dict[str, Request] = field(default_factory=dict)
     bill: dict[str, float] = field(default_factory=dict)
+    lived: dict[str, float] = field(default_factory=dict)
     launched: list[tuple[str, Wanted]] = field(default_factory=list)
     _begun: list[Request] = field(default_factory=list)
     _ids: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -150,6 +151,7 @@ class Yard:
         if cluster:
             await cluster.ground.raze()
             seconds = time.monotonic() - cluster.since
+            self.lived[name] = self.lived.get(name, 0.0) + seconds
             self.bill[name] = self.bill.get(name, 0.0) + seconds * cluster.usd_per_hour / 3600
 
 
@@ -190,6 +192,11 @@ class YardProvisioner:
         self.yard.look()
         await self._finish("clusters", fault)
         return found
+
+    async def lived(self) -> dict[str, float]:
+        fault = await self._begin("lived")
+        await self._finish("lived", fault)
+        return dict(self.yard.lived)
 
     async def requests(self) -> dict[str, str]:
         fault = await self._begin("requests")
