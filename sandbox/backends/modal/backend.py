@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-import uuid
 from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Self
@@ -13,7 +12,7 @@ from sandbox.backends.modal.bounds import within
 from sandbox.backends.modal.ender import IN_FLIGHT_S, Ender
 from sandbox.backends.modal.hold import ModalHold
 from sandbox.backends.modal.link import ModalLink
-from sandbox.backends.modal.marks import CLOCKS_S, NAME, reap, tags_of
+from sandbox.backends.modal.marks import CLOCKS_S, NAME, name_of, named_at, reap, tags_of
 from sandbox.backends.modal.standing import Standing
 from sandbox.environment import MODAL
 from sandbox.errors import Lost, Refused, SandboxError
@@ -142,11 +141,11 @@ class ModalBackend:
         """By Modal's own list, which has those that are over, too. One that it does not have never came to be: that is
         believed once a create cannot take effect any more, and only while Modal cannot have forgotten it.
         """
-        found: dict[str, float] = {}
+        found, now = dict[str, float](), time.time()
         for name, life in zip(given_up, await self._engine.lives([{NAME: name} for name in given_up]), strict=True):
             if life.seconds is not None:
                 found[name] = life.seconds
-            elif not life.listed and IN_FLIGHT_S < time.time() - given_up[name] < LISTED_S:
+            elif not life.listed and now - given_up[name] > IN_FLIGHT_S and 0 <= now - named_at(name) < LISTED_S:
                 found[name] = 0.0
         return found
 
@@ -174,7 +173,7 @@ class ModalBackend:
             await self._engine.close()
 
     def _new_name(self) -> str:
-        return f"blastdoor-{self.owner}-{uuid.uuid4().hex[:12]}"
+        return name_of(self.owner)
 
     async def _make(self, job: Job, seconds: int, name: str) -> Made:
         """Create, start, greet, compare. Shielded: a cancelled caller must not leave a sandbox.

@@ -1,6 +1,8 @@
 """Whose a sandbox is, in its tags: they travel with create, so that even one whose reply was lost can be found."""
 
 import asyncio
+import time
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,18 @@ OURS = {"blastdoor": "chamber"}
 # Clocks of two machines differ; those who reap elsewhere wait this much longer.
 CLOCKS_S = 600.0
 OWNER, PLACE, ENDS, NAME = "blastdoor-owner", "blastdoor-place", "blastdoor-ends", "blastdoor-name"
+
+
+def name_of(owner: str) -> str:
+    """A new one. It tells when it was made, for those who ask about it later."""
+    return f"blastdoor-{owner}-{int(time.time()):08x}{uuid.uuid4().hex[:6]}"
+
+
+def named_at(name: str) -> float:
+    try:
+        return float(int(name.rpartition("-")[2][:8], 16))
+    except ValueError:
+        return 0.0
 
 
 def tags_of(mark: Mark, name: str) -> dict[str, str]:

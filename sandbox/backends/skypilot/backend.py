@@ -6,6 +6,7 @@ differs from an engine of one's own is said by the capabilities, and by the cave
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
@@ -15,6 +16,7 @@ from sandbox.backends.guard import Guard
 from sandbox.backends.skypilot.chamber import SUBMIT_S, Berth, RentedChamber, box_seconds
 from sandbox.backends.skypilot.end import PAUSE_S, reap
 from sandbox.backends.skypilot.machine import Machine, Ship
+from sandbox.backends.skypilot.names import mark_of
 from sandbox.backends.skypilot.places import LOST_WORDS, WARM_CAVEAT, admitted, refuse_container_image
 from sandbox.backends.skypilot.pool import FreshBerth, Pool
 from sandbox.backends.skypilot.provisioner import Provisioner
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 
 ANSWERS_S = 60.0  # its server may be busy with a launch
+# For so long its history is taken to have a cluster that is over, and a launch that was given up to take effect.
+LISTED_S = 86_400.0
+IN_FLIGHT_S = 60.0
 ASK_EVERY_S = 15.0  # each time somebody logs in there
 _WAITING = 0.9  # of the time in which a chamber must be open: who asked hears why before giving up
 
@@ -179,11 +184,21 @@ class SkyPilotBackend:
         return f"skypilot/{self.place}"
 
     async def lifetimes(self, given_up: Mapping[str, float]) -> dict[str, float]:
-        """By SkyPilot's own history, of those of which it has neither a request under way nor a cluster."""
+        """By SkyPilot's own history, of those of which it has neither a request under way nor a cluster. One that is
+        not in it never came to be.
+        """
         coming = set((await self.provisioner.requests()).values())
         there = coming.union(await self.provisioner.clusters())
         lived = await self.provisioner.lived()
-        return {name: lived[name] for name in given_up if name in lived and name not in there}
+        found, now = dict[str, float](), time.time()
+        for name in given_up.keys() - there:
+            seconds, mark = lived.get(name), mark_of(name)
+            never_came = name not in lived and mark and now < mark.ends + LISTED_S
+            if seconds is not None:
+                found[name] = seconds
+            elif never_came and now - given_up[name] > IN_FLIGHT_S:
+                found[name] = 0.0
+        return found
 
     async def reap(self) -> list[str]:
         ended, left = await reap(self.provisioner, self.tenancy, self._pause_s)

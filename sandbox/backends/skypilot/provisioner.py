@@ -67,8 +67,11 @@ class Provisioner(Protocol):
     async def clusters(self) -> list[str]:
         """Names of all clusters that SkyPilot knows, in whatever state."""
 
-    async def lived(self) -> dict[str, float]:
-        """Seconds for which SkyPilot counts each cluster that is over, from the launch to the end that it saw."""
+    async def lived(self) -> dict[str, float | None]:
+        """Seconds for which SkyPilot counts each cluster that it ever had, from the launch to the end that it saw.
+
+        None for one that is not over, or was not counted.
+        """
 
     async def requests(self) -> dict[str, str]:
         """Requests under way that make or use a cluster, but not those that end it: id and cluster name."""

@@ -116,7 +116,7 @@ class SkyPilot:
     async def clusters(self) -> list[str]:
         return await bounded("status", lambda: [record["name"] for record in sdk.get(sdk.status())], QUICK_S)
 
-    async def lived(self) -> dict[str, float]:
+    async def lived(self) -> dict[str, float | None]:
         return await bounded("cost report", lambda: _lived(sdk.get(sdk.cost_report())), QUICK_S)
 
     async def requests(self) -> dict[str, str]:
@@ -196,15 +196,15 @@ class SkyPilot:
         return handle.get_command_runners()[0]
 
 
-def _lived(rows: list[dict[str, Any]]) -> dict[str, float]:
+def _lived(rows: list[dict[str, Any]]) -> dict[str, float | None]:
     """From the first launch of a name to its last end, and two seconds more: SkyPilot counts whole ones."""
     spans: dict[str, list[tuple[int, int | None]]] = {}
     for row in rows:
         spans.setdefault(row["name"], []).extend(row["usage_intervals"] or [])
     return {
-        name: max(end or 0 for _, end in span) - min(start for start, _ in span) + 2.0
+        name: max(ends) - min(start for start, _ in span) + 2.0 if span and len(ends) == len(span) else None
         for name, span in spans.items()
-        if span and all(end is not None for _, end in span)
+        for ends in ([end for _, end in span if end is not None],)
     }
 
 

@@ -7,6 +7,7 @@ from grpclib import Status
 
 from sandbox.backends.modal.backend import LISTED_S, ModalBackend
 from sandbox.backends.modal.ender import IN_FLIGHT_S
+from sandbox.backends.modal.marks import name_of
 from sandbox.config import ModalConfig
 from sandbox.errors import SandboxError
 from tests.modal_emulator import ModalEmulator
@@ -34,8 +35,13 @@ async def test_how_long_it_lived(backend: ModalBackend, modal_emulator: ModalEmu
 
 async def test_what_never_came_to_be(backend: ModalBackend) -> None:
     """Nothing is charged for it, once a create cannot take effect any more and while Modal cannot have forgotten it."""
-    now = time.time()
-    assert await backend.lifetimes({"a": now, "b": minute_ago(), "c": now - LISTED_S - 1}) == {"b": 0.0}
+    lately, late, old = (
+        name_of(backend.owner),
+        name_of(backend.owner),
+        f"blastdoor-x-{int(time.time() - LISTED_S):08x}ab",
+    )
+    told = await backend.lifetimes({lately: time.time(), late: minute_ago(), old: minute_ago(), "x": minute_ago()})
+    assert told == {late: 0.0}
 
 
 async def test_another_owner_is_told_the_same(backend: ModalBackend, config: ModalConfig) -> None:

@@ -240,3 +240,14 @@ async def test_a_place_that_does_not_let_us_in(sdk: Any, monkeypatch: pytest.Mon
     with pytest.raises(Denied, match="run sky check aws"):
         await sdk.SkyPilot().check("aws/us-east-1")
     assert asked == [("aws",)]
+
+
+def test_how_long_clusters_lived_by_its_history(sdk: Any) -> None:
+    """From the first launch of a name to its last end; nothing of one that is up, or that was never counted."""
+    rows = [
+        {"name": "one", "usage_intervals": [(100, 118)]},
+        {"name": "one", "usage_intervals": [(130, 131)]},
+        {"name": "up", "usage_intervals": [(100, 118), (120, None)]},
+        {"name": "none", "usage_intervals": None},
+    ]
+    assert sdk._lived(rows) == {"one": 33.0, "up": None, "none": None}

@@ -193,10 +193,10 @@ class YardProvisioner:
         await self._finish("clusters", fault)
         return found
 
-    async def lived(self) -> dict[str, float]:
+    async def lived(self) -> dict[str, float | None]:
         fault = await self._begin("lived")
         await self._finish("lived", fault)
-        return dict(self.yard.lived)
+        return {**dict.fromkeys(self.yard.clusters), **self.yard.lived}
 
     async def requests(self) -> dict[str, str]:
         fault = await self._begin("requests")
