@@ -9,6 +9,7 @@ import tempfile
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.figure import Figure
 from orchestrator.api import Settings, read_campaign, search
@@ -105,8 +106,8 @@ def _cut(times: int, seconds: float) -> Bill:
             os.environ["MODAL_SERVER_URL"] = control.url
             emulator.route_by(worker.url)
             task, cutter = circle_packing(Path(folder, "task")), Cutter([control, worker], times, seconds)
-            flags = {"backend": "modal", "attempts": ATTEMPTS, "width": WIDTH, "seed": 7, "usd": 100.0}
-            asyncio.run(search(task, settings=Settings(), observer=cutter, **flags))
+            flags: dict[str, Any] = {"backend": "modal", "attempts": ATTEMPTS, "width": WIDTH, "usd": 100.0}
+            asyncio.run(search(task, settings=Settings(), observer=cutter, seed=7, **flags))
             cutter.close()
             return _bill(task, emulator)
     finally:

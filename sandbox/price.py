@@ -44,11 +44,13 @@ class Rates(BaseModel, extra="forbid", frozen=True):
 class Terms:
     """What a provider charges for beyond the time that a job may take: all of it is reserved, little of it is used.
 
-    `opening_s` passes between create and ready, `closing_s` between the end and the last billed second, at worst.
+    `opening_s` passes between create and ready, `closing_s` between the end and the last billed second, at worst. One
+    that was silent for `quiet_s` may be asked whether it is there.
     """
 
     opening_s: float = 0.0
     closing_s: float = 0.0
+    quiet_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)

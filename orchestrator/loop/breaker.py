@@ -21,9 +21,9 @@ MODEL = "model"
 # What a probe may take. A provider that needs longer to say that it is there is not there yet.
 PROBE_S = 20.0
 # What is at work may wait for a silent provider for minutes before it gives up: one that was not heard of for so long
-# is asked by ourselves.
+# is asked by ourselves. A provider's terms say sooner where a question costs it nothing.
 QUIET_S = 30.0
-AGAIN_S = 5.0
+AGAIN_S = 1.0
 Probe = Callable[[], Awaitable[bool]]
 
 
@@ -130,19 +130,27 @@ class CampaignBreaker:
     """The breaker in a campaign: hears its events, keeps its standing on record, and probes.
 
     `probes` has a cheap call for each provider, `questions` one that disturbs nobody who is measured meanwhile;
-    candidates run at `away`, judges and agents at `home`. It is told of failures by those who know whose doing an
-    ending was. `tried_in_vain` is the attempt that failed when it was let through: it may fail for reasons of its own,
-    so the next one is another.
+    candidates run at `away`, which is asked once it was silent for `quiet_s`, judges and agents at `home`. It is told
+    of failures by those who know whose doing an ending was. `tried_in_vain` is the attempt that failed when it was let
+    through: it may fail for reasons of its own, so the next one is another.
     """
 
     def __init__(
-        self, book: Book, probes: Mapping[str, Probe], questions: Mapping[str, Probe], *, away: str, home: str
+        self,
+        book: Book,
+        probes: Mapping[str, Probe],
+        questions: Mapping[str, Probe],
+        *,
+        away: str,
+        home: str,
+        quiet_s: float = QUIET_S,
     ) -> None:
         self._book = book
         self._probes = probes
         self._questions = questions
         self._away = away
         self._home = home
+        self._quiet_s = {home: QUIET_S, away: quiet_s}
         self.clock: Callable[[], float] = time.monotonic
         self.pure = Breaker()
         self.tried_in_vain = ""
@@ -158,7 +166,7 @@ class CampaignBreaker:
     def begin(self, width: int) -> None:
         """With the session: one that finds the breaker open in the ledger probes first."""
         self.pure.stalls = max(2, (width + 1) // 2)
-        self._ask_at = dict.fromkeys(self._questions, self.clock() + QUIET_S)
+        self._ask_at = {name: self.clock() + self._quiet_s[name] for name in self._questions}
         self._book.listeners.append(self._hear)
         if known := set(self._book.state.campaign.away_from) & self._probes.keys():
             self._why = self._book.state.campaign.away
@@ -232,7 +240,7 @@ class CampaignBreaker:
             name, asking = self._asking
             if asking.done():
                 self._asking = None
-                self._ask_at[name] = now + (QUIET_S if asking.result() else AGAIN_S)
+                self._ask_at[name] = now + (self._quiet_s[name] if asking.result() else AGAIN_S)
                 if not asking.result():
                     self.failed(name, f"{name} does not answer")
         elif self.standing is Standing.CLOSED:
@@ -282,7 +290,7 @@ class CampaignBreaker:
         provider = self._answered_by(event)
         self._answers[provider or ""] += 1
         if provider in self._ask_at:
-            self._ask_at[provider] = self.clock() + QUIET_S
+            self._ask_at[provider] = self.clock() + self._quiet_s[provider]
         if provider and self.pure.answered(provider, self.clock()):
             self.tried_in_vain = ""
             self._news.append(e.BreakerClosed())

@@ -43,7 +43,7 @@ class ModalConfig(BaseModel, extra="forbid", frozen=True):
     def terms(self) -> Terms:
         """A sandbox whose end is not confirmed is charged until its lifetime ends it, the time to wait included."""
         waiting_s = self.warm_idle if self.warm else 0.0
-        return Terms(opening_s=self.deadlines.provision, closing_s=_CLOSING_S + waiting_s)
+        return Terms(opening_s=self.deadlines.provision, closing_s=_CLOSING_S + waiting_s, quiet_s=5.0)
 
     def admit(self, gpu: Gpu | None) -> Capabilities:
         """What a sandbox with that GPU is, told without asking anybody. Raises Refused for one that Modal has not."""

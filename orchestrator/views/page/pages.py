@@ -43,8 +43,8 @@ VIEWS: dict[str, Sequence[Make]] = {
         results.frontier, work.shape, work.site,
     ),
     "money": (
-        money.accounts, money.models, money.rented, money.offers, money.outputs, results.goodput, results.pace,
-        results.endings,
+        money.accounts, money.models, money.rented, money.unsettled, money.offers, money.outputs, results.goodput,
+        results.pace, results.endings,
     ),
     "agents": (results.stalls, money.verifier, playbook),
     "trust": (

@@ -359,7 +359,7 @@ async def _page(client: "modal.client._Client", request: api_pb2.SandboxListRequ
     return await SandboxImplV2.list_page(client, request)
 
 
-_listed = synchronize_api(_page).aio
+_listed = synchronize_api(_page).aio  # type: ignore[no-untyped-call]  # the package's own, untyped
 
 
 def _life_of(found: Sequence[api_pb2.SandboxInfo]) -> Life:

@@ -11,7 +11,8 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.llm.line import Unusable
-from orchestrator.loop import settling
+from orchestrator.loop import breaker, settling
+from orchestrator.views.campaign.waiting import away_because
 from orchestrator.wiring.beginning import How
 from sandbox import Denied, Job, Refused, TakenAway, Terms, Unavailable
 from sandbox.backends.fake.rent import Charges, Rent, Step
@@ -132,6 +133,28 @@ async def test_unreachable_provider(folder: Path) -> None:
             await session.run()
         assert booked(session) == 0
         script.world.answers = True
+
+
+async def test_T86_a_wait_is_said_before_a_trial_breaks_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that costs nothing to ask is asked soon: its outage is on record while the trial still hopes."""
+    monkeypatch.setattr(breaker, "AGAIN_S", 0.0)
+    script, rent = Script(), Rent(USD)
+    terms = Terms(opening_s=20.0, closing_s=30.0, quiet_s=0.05)
+    async with scripted(
+        folder, script, {"value": 1, "do": "wait"}, site=rented_site(script, rent, terms=terms), attempts=1
+    ) as session:
+        session.clock.skip_wait = lambda *_: None  # type: ignore[method-assign]
+        running = asyncio.create_task(session.run())
+        while "1.1-1" not in session.bench.state.trials or not script.world.chambers:  # noqa: ASYNC110 an event is only told when it is on record
+            await asyncio.sleep(0.01)
+        script.world.answers = False
+        while not session.bench.state.campaign.away:  # noqa: ASYNC110 likewise
+            await asyncio.sleep(0.01)
+        assert not session.bench.state.trials["1.1-1"].ended
+        assert "rented does not answer" in away_because(session.bench.state.campaign)
+        script.world.answers = True
+        session.campaign.stop("seen")
+        await running
 
 
 async def test_no_chamber_in_time(tmp_path: Path) -> None:

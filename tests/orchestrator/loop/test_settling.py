@@ -12,7 +12,7 @@ from orchestrator.wiring.beginning import How
 from sandbox import Unavailable
 from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.books import check_books
-from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, billed, booked, rented_site
+from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, RentedBackend, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Scripted, scripted, write_task
 
@@ -128,7 +128,7 @@ async def test_another_register_tells_nothing(folder: Path) -> None:
         await session.run()
         script.world.answers = True
     other = rented_site(script, Rent(USD))
-    type(other.backend).registry = property(lambda _: "another")  # type: ignore[attr-defined, method-assign]
+    type(other.backend).registry = property(lambda _: "another")  # type: ignore[attr-defined]
     async with scripted(folder, script, {"value": 1}, how=How.RESUME, site=other) as session:
         await session.run()
         assert len(session.bench.state.doubts) == 1
@@ -152,6 +152,34 @@ async def test_each_kind_of_paid_run(tmp_path: Path, more: str) -> None:
     assert settled >= 2
 
 
+async def test_what_stood_is_settled(folder: Path) -> None:
+    """What stood ready, and could not be ended, costs what its provider says in the end, in the campaign's own sum."""
+    script, gone = Script(), False
+
+    def fault(step: Step, _: str) -> None:
+        if step is Step.ENDED and not gone:
+            raise Unavailable("nobody answers")
+
+    rent = Rent(USD, fault=fault)
+    site = rented_site(script, rent)
+    async with scripted(folder, script, {"value": 1}, site=site, usd=100.0) as session:
+        assert isinstance(session.bench.door.backend, RentedBackend)
+        for _ in range(5):
+            assert await session.bench.door.backend.rented.stand()
+        await session.run()
+        gone = True
+        state = session.bench.state
+        ended = [it for it in session.of(e.StandingEnded) if it.interrupted]
+        assert {it.spent.microdollars for it in ended} == {round(USD * rent.standing_s * 1e6)}
+        assert {it.name for it in ended} <= {it.chamber for it in session.of(e.DoubtSettled)}
+        assert not state.doubts
+        spent = sum(node.spent.microdollars for node in state.nodes.values()) + state.campaign.standing.microdollars
+        assert session.bench.book.accounts.used(Account.USD) == spent
+        # What waited for a trial before it was taken is booked to both: never less than is charged.
+        assert billed(rent) <= booked(session) <= billed(rent) * 2 + ROUNDING
+        check_books(session.bench.book.ledger)
+
+
 async def test_T87_free_endings_still_end_the_campaign(tmp_path: Path) -> None:
     """Settled or not, free endings without end are so many in a row; their dollars count as the provider charges."""
     folder = write_task(tmp_path / "task", "[stall]\nin_a_row = 4\nrefunds = 9\nin_a_row_usd = 5.0\n")
@@ -164,12 +192,12 @@ async def test_T87_free_endings_still_end_the_campaign(tmp_path: Path) -> None:
         assert session.bench.state.campaign.free_usd <= (billed(rent) * 1.2 + ROUNDING) * 1e6
 
 
-async def test_T87_dollars_that_are_never_settled_end_it(tmp_path: Path) -> None:
+async def test_T87_dollars_that_are_never_settled_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no provider tells, the worst case counts, and the campaign ends by its dollars."""
     folder = write_task(tmp_path / "task", "[stall]\nin_a_row = 99\nrefunds = 99\nin_a_row_usd = 5.0\n")
     script = Script()
     rent = Rent(USD, fault=Away(script, first=2, many=99))
-    rent.register.lived = lambda _: None  # type: ignore[method-assign]
+    monkeypatch.setattr(rent.register, "lived", lambda _: None)
     async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=1000.0) as session:
         session.when(e.AttemptRequeued, lambda _: session.clock.skip(settling.HOPE_S))
         finished = await session.run()

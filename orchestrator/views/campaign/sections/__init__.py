@@ -61,6 +61,7 @@ SECTIONS: dict[Callable[[Material], Section], Place] = {
     money.models: _LOOKED_UP,
     money.verifier: _LOOKED_UP,
     money.rented: _LOOKED_UP,
+    money.unsettled: _EVERYWHERE,
     results.goodput: _REPORT,
     control: _EVERYWHERE,
     evidence.audited: _LOOKED_UP,

@@ -101,6 +101,19 @@ def standing_line(campaign: Campaign, now: int = 0) -> str:
     return f"{figures.dollars(campaign.standing.microdollars)} ({campaign.stood} stood ready{still})"
 
 
+def unsettled(it: Material) -> Section:
+    """What is booked at its worst since nobody saw its end; nothing where all is settled."""
+    doubts = it.state.doubts.values()
+    line = ""
+    if doubts:
+        usd = figures.dollars(sum(doubt.microdollars for doubt in doubts))
+        what = figures.plural(len(doubts), "chamber")
+        until = "until its provider says how long each lived" if it.holder else "blastdoor resume asks the provider"
+        line = f"{usd} for {what} whose end nobody saw, booked at the worst case; {until}"
+    data = {doubt.chamber: {"usd": doubt.microdollars / 1e6, "node": doubt.node or None} for doubt in doubts}
+    return Section("unsettled", line=line, data={"unsettled": data} if data else {})
+
+
 def outputs(it: Material) -> Section:
     """Those that it let go; nothing where all is still there, and within its budget."""
     campaign, told = it.state.campaign, []
