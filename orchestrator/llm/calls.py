@@ -70,16 +70,22 @@ class OpenCall:
         return Used(CallEnding.CUT, self._most_tokens(), self._most_spent(), first_s, seconds)
 
     def _most_spent(self) -> Spent:
-        """The worst case, or more where the provider itself says so: what was spent is spent."""
-        worst, told = self.record.worst, self.meter.usage.spent
-        return Spent(microdollars=max(worst.microdollars, told.microdollars), tokens=max(worst.tokens, told.tokens))
+        """The worst case of what was begun, or more where the provider itself says so: what was spent is spent.
+
+        A first word on usage bounds the input. Of the output nobody knows where the provider stopped.
+        """
+        asked, told, given = self.asked, self.meter.usage.spent, self.meter.usage.given
+        cost = asked.price.worst(given, asked.max_tokens, written=asked.written, hour=asked.hour)
+        tokens = given + asked.max_tokens
+        return Spent(microdollars=max(cost, told.microdollars), tokens=max(tokens, told.tokens))
 
     def _most_tokens(self) -> Tokens:
         told = self.meter.usage.tokens
-        if told.total > self.record.worst.tokens:
+        given = self.meter.usage.given
+        if told.total > given + self.asked.max_tokens:
             return told
         kind = "cache_write" if self.asked.written else "input"
-        return Tokens(**{kind: self.asked.given, "output": self.asked.max_tokens})
+        return Tokens(**{kind: given, "output": self.asked.max_tokens})
 
 
 @asynccontextmanager

@@ -23,6 +23,8 @@ _PLAIN: Mapping[str, tuple[Any, ...]] = {
 
 # A count is believed up to so many times what the request can hold, or up to what no context is larger than.
 _TIMES, _CONTEXT = 100, 2_000_000
+# Some say no input, or a stand-in, until the end: a first count is believed from so much of our own bound on.
+_PART = 1 / 32
 
 
 class Usage:
@@ -65,6 +67,13 @@ class Usage:
     @property
     def known(self) -> bool:
         return not self.doubt and {"input", "output"} <= self._counts.keys()
+
+    @property
+    def given(self) -> int:
+        """The most tokens of input that may be billed: what the provider said at first, where that can be all of it."""
+        told = self.tokens.total - self.output
+        believed = not self.doubt and "input" in self._counts and told >= self._asked.given * _PART
+        return min(told, self._asked.given) if believed else self._asked.given
 
     @property
     def tokens(self) -> Tokens:

@@ -491,6 +491,30 @@ async def test_cut_in_the_middle(messages_server: MessagesServer, client: AsyncA
     assert ear.kinds[-1] is Kind.CUT
 
 
+@pytest.mark.parametrize("part", [4, 100], ids=["all of it", "a stand-in"])
+async def test_cut_after_a_first_word_on_usage(
+    messages_server: MessagesServer, client: AsyncAnthropic, ear: Listener, part: int
+) -> None:
+    """The input that the provider counted at first is booked at its dearest price, and all output that was asked for.
+    A count that cannot be all of it is not believed.
+    """
+    large = {**ASKED, "messages": [{"role": "user", "content": "many words " * 4000}]}
+    counted = asked(**large).given // part
+    messages_server.play(
+        Reply([Text("word " * 40)], usage_first={"input_tokens": counted, "output_tokens": 1}, cut_after=6)
+    )
+
+    async def ask() -> None:
+        async with client.messages.stream(**large) as stream:
+            await stream.until_done()
+
+    with pytest.raises(Exception, match="broke off"):
+        await ask()
+    worst = Spent(microdollars=counted + 5000, tokens=counted + 1000) if part == 4 else ear.intents[0].worst
+    assert (ear.used.ending, ear.used.spent) == (CallEnding.CUT, worst)
+    assert ear.used.tokens.total == ear.used.spent.tokens
+
+
 async def test_cut_without_a_stream(messages_server: MessagesServer, client: AsyncAnthropic, ear: Listener) -> None:
     """Who wanted a whole message gets none that is half: a lost one is asked for again, as a call of its own."""
     messages_server.play(Reply([Text("word " * 40)], cut_after=6), Reply())

@@ -118,7 +118,7 @@ async def test_a_later_session_settles(folder: Path) -> None:
     assert len([it for it in session.bench.book.ledger.read() if it.kind == "doubt settled"]) == 1
 
 
-async def test_another_register_tells_nothing(folder: Path) -> None:
+async def test_another_register_tells_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is not in a list that somebody else keeps did not cost nothing for that: it stays at its worst."""
     script = Script()
     rent = Rent(USD, fault=Away(script, first=3))
@@ -128,7 +128,7 @@ async def test_another_register_tells_nothing(folder: Path) -> None:
         await session.run()
         script.world.answers = True
     other = rented_site(script, Rent(USD))
-    type(other.backend).registry = property(lambda _: "another")  # type: ignore[attr-defined]
+    monkeypatch.setattr(RentedBackend, "registry", "another")
     async with scripted(folder, script, {"value": 1}, how=How.RESUME, site=other) as session:
         await session.run()
         assert len(session.bench.state.doubts) == 1
