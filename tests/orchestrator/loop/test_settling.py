@@ -1,5 +1,6 @@
 """What was booked at its worst is settled once the provider can say how long it lived."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,15 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.loop import settling
 from orchestrator.wiring.beginning import How
+from private_postgres import PrivatePostgres
 from sandbox import Unavailable
 from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.books import check_books
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, RentedBackend, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Scripted, scripted, write_task
+from tests.orchestrator.loop.test_combining import base_stage, write_both
+from tests.orchestrator.loop.test_minimising import WINNER, apart, searched
 
 # Each chamber is rounded up by itself.
 ROUNDING = 1e-4
@@ -150,6 +154,54 @@ async def test_each_kind_of_paid_run(tmp_path: Path, more: str) -> None:
             assert billed(rent) <= booked(session) <= billed(rent) * 1.3 + ROUNDING
             check_books(session.bench.book.ledger)
     assert settled >= 2
+
+
+async def whole(session: Scripted, rent: Rent) -> None:
+    """It runs to its end; then nothing is in doubt, and the books say what is billed."""
+    never_below(session, rent)
+    await session.run()
+    assert not session.bench.state.doubts
+    assert billed(rent) <= booked(session) <= billed(rent) * 1.3 + ROUNDING
+    check_books(session.bench.book.ledger)
+
+
+async def test_members_and_combinations(tmp_path: Path) -> None:
+    """A member that is run for a pool belongs to no node: the campaign's own sum is settled. So is a combination's."""
+    members = combinations = 0
+    for first in range(1, 6):
+        folder, script = write_both(tmp_path / f"task{first}", HELDOUT), Script()
+        rent = Rent(USD)
+        await base_stage(folder, site=rented_site(Script(), rent), usd=1000.0)
+        rent.fault = Away(script, first=first)
+        async with scripted(folder, script, {"value": 9}, how=How.COMBINE, site=rented_site(script, rent)) as stage:
+            with suppress(Unavailable):  # without a member there is no pool; a resume goes on
+                await stage.run()
+            told = [it for it in stage.of(e.MemberEnded) if it.spent.doubts]
+            members, combinations = members + bool(told), combinations + (not told)
+        async with scripted(folder, script, {"value": 9}, how=How.RESUME, site=rented_site(script, rent)) as stage:
+            await whole(stage, rent)
+            assert stage.bench.book.accounts.used(Account.COMBINATION) == 4
+    assert members
+    assert combinations
+
+
+async def test_what_takes_a_winner_apart(tmp_path: Path) -> None:
+    folder, script = write_task(tmp_path / "task"), Script()
+    rent = Rent(USD)
+    await searched(folder, WINNER, site=rented_site(Script(), rent), usd=1000.0)
+    rent.fault = Away(script, first=2)
+    async with apart(folder, script, site=rented_site(script, rent)) as session:
+        await whole(session, rent)
+        assert session.of(e.DoubtSettled)
+
+
+@pytest.mark.postgres
+async def test_in_a_database(folder: Path, database: PrivatePostgres) -> None:
+    script = Script()
+    rent = Rent(USD, fault=Away(script))
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=100.0) as session:
+        await whole(session, rent)
+        assert len(session.of(e.DoubtSettled)) == 1
 
 
 async def test_what_stood_is_settled(folder: Path) -> None:
