@@ -131,7 +131,8 @@ async def nothing_is_recorded() -> None:
 class Door:
     """Opens chambers on one backend, `name`. `control` is a job that must pass wherever the backend is well.
 
-    `unsure` has a line for each chamber that we ended ourselves and whose end is not confirmed. `turns` are taken by
+    `unsure` has each chamber that we ended ourselves and whose end is not confirmed, with the attempt that ran in it
+    where that is known, else a line. `turns` are taken by
     candidates that share this machine; a meeting in relay mode takes one for both sides. `awake` tells whether we were
     there while a chamber ran. `durable` returns when what was recorded is on disk: no chamber is opened before.
     """
@@ -139,7 +140,7 @@ class Door:
     backend: Backend
     control: Job
     tariff: Tariff
-    unsure: set[str] = field(default_factory=set)
+    unsure: dict[str, str] = field(default_factory=dict)
     turns: Turns = field(default_factory=Turns)
     name: str = "engine"
     awake: Awake = field(default_factory=Awake)
@@ -263,13 +264,16 @@ class Door:
         """What is to be reserved for one run."""
         return self.tariff.worst_within(limits, builds=builds)
 
-    def at_most(self, limits: Limits, seconds: float, *, builds: bool = False) -> Spent:
+    def at_most(self, limits: Limits, seconds: float, *, builds: bool = False, attempt: str = "") -> Spent:
         """What a chamber cost at most that is gone, so many seconds after it was intended.
 
-        It is the worst case while some chamber, which may be this one, is not known to have ended.
+        It is the worst case while some chamber, which may be this one, is not known to have ended. With the `attempt`
+        whose only such chamber it is, its provider can tell more later.
         """
         if self.unsure or seconds < 0:  # a clock that was set back tells nothing
-            return self.tariff.whole_life(limits, builds=builds)
+            mine = [chamber for chamber, owner in self.unsure.items() if attempt and owner == attempt]
+            worst = self.tariff.whole_life(limits, builds=builds)
+            return self._in_doubt(limits, worst, mine[0] if len(mine) == 1 else "")
         return self._passed(limits, seconds, builds=builds)
 
     def _passed(self, limits: Limits, seconds: float, *, builds: bool) -> Spent:
@@ -279,19 +283,19 @@ class Door:
     def _billed(self, job: Job, usd: float, seconds: float, unseen: str = "") -> Spent:
         """Of a chamber that is over, by the time at which we saw its end, or by the end that it has by itself."""
         spent = Spent(microdollars=micro_dollars(usd), milliseconds=milliseconds(seconds))
-        return self._in_doubt(job, _at_most(self._whole_life(job), spent), unseen)
+        return self._in_doubt(job.limits, _at_most(self._whole_life(job), spent), unseen)
 
     def _at_worst(self, job: Job, unseen: str) -> Spent:
-        return self._in_doubt(job, self._whole_life(job), unseen)
+        return self._in_doubt(job.limits, self._whole_life(job), unseen)
 
-    def _in_doubt(self, job: Job, spent: Spent, unseen: str) -> Spent:
+    def _in_doubt(self, limits: Limits, spent: Spent, unseen: str) -> Spent:
         """With the name of what nobody saw the end of, where its provider can tell later how long it lived."""
         if not unseen or not self.registry:
             return spent
         doubt = Doubt(
             chamber=unseen,
             registry=self.registry,
-            usd_per_second=self.tariff.usd_per_second(job.limits),
+            usd_per_second=self.tariff.usd_per_second(limits),
             microdollars=spent.microdollars,
             milliseconds=spent.milliseconds,
         )
@@ -312,9 +316,16 @@ class Door:
 
     def _doubt(self, job: Job, left: Chamber | SandboxError | None) -> None:
         """A caller that goes without booking it leaves a line where its end is not confirmed."""
-        ended = not left.unended if isinstance(left, SandboxError) else left is None or left.bill.final
-        if not ended:
-            self.unsure.add(f"{job.command[0]}: not confirmed to have ended")
+        if isinstance(left, SandboxError):
+            ended, chamber = not left.unended, left.chamber
+        else:
+            ended, chamber = left is None or left.bill.final, left.bill.unseen if left else ""
+        if ended:
+            return
+        # A control job runs in no attempt's own chamber, whose end is another matter.
+        task = asyncio.current_task() if chamber and job is not self.control else None
+        line = f"{job.command[0]}: not confirmed to have ended"
+        self.unsure[chamber or line] = task.get_name() if task else ""
 
     async def _broke_off(self, job: Job, chamber: Chamber, error: Unavailable | Lost) -> BrokeOff:
         spent, why = self._spent(job, chamber), self._told(error, chamber)

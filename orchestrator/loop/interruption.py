@@ -125,7 +125,8 @@ def loose_ends(bench: Workbench, node: Node, why: str) -> list[e.Event]:
     for trial in bench.state.trials_of(node.id):
         mode = trial.purpose.mode
         if not trial.ended:
-            spent = _at_most(bench, bench.door, bench.judge_mode.trial_job(bench.jobs, mode), trial.started_at)
+            job = bench.judge_mode.trial_job(bench.jobs, mode)
+            spent = _at_most(bench, bench.door, job, trial.started_at, attempt="" if bench.task.members else node.id)
             if members := bench.task.members:  # as many chambers as there may be of them, each for as long
                 limits, builds = members.limits, bool(members.trial.build)
                 one = _at_most_within(bench, bench.door, limits, trial.started_at, builds=builds)
@@ -140,11 +141,11 @@ def loose_ends(bench: Workbench, node: Node, why: str) -> list[e.Event]:
     if node.guarding:
         guard = next(guard for guard in bench.state.guards_of(node.id) if guard.name == node.guarding)
         door = bench.home if guard.place == "judge" else bench.door
-        spent = _at_most(bench, door, bench.jobs.guard(guard), node.guarding_since)
+        spent = _at_most(bench, door, bench.jobs.guard(guard), node.guarding_since, attempt=node.id)
         ends.append(e.GuardEnded(node=node.id, guard=guard.name, passed=False, spent=spent, interrupted=True))
     if node.asking is not None:
         mode, since = Mode.HELDOUT, node.asking_since
-        spent = _at_most(bench, bench.door, bench.jobs.trial(mode), since)
+        spent = _at_most(bench, bench.door, bench.jobs.trial(mode), since, attempt=node.id)
         spent += _at_most(bench, bench.home, bench.jobs.judge(mode), since)
         ends.append(e.HeldOutAsked(node=node.id, query=node.asking, spent=spent, interrupted=True))
     return ends
@@ -163,10 +164,12 @@ def _at_all_that_was_held(bench: Workbench, node: Node, ends: list[e.Event]) -> 
     return ends
 
 
-def _at_most(bench: Workbench, door: Door, job: Job, since: str) -> Spent:
-    return _at_most_within(bench, door, job.limits, since, builds=bool(job.build))
+def _at_most(bench: Workbench, door: Door, job: Job, since: str, *, attempt: str = "") -> Spent:
+    return _at_most_within(bench, door, job.limits, since, builds=bool(job.build), attempt=attempt)
 
 
-def _at_most_within(bench: Workbench, door: Door, limits: Limits, since: str, *, builds: bool = False) -> Spent:
+def _at_most_within(
+    bench: Workbench, door: Door, limits: Limits, since: str, *, builds: bool = False, attempt: str = ""
+) -> Spent:
     passed = (bench.book.now() - datetime.fromisoformat(since)).total_seconds()
-    return door.at_most(limits, passed, builds=builds)
+    return door.at_most(limits, passed, builds=builds, attempt=attempt)

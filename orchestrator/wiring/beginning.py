@@ -102,7 +102,7 @@ def _close_what_was_left(bench: Workbench, site: Site, *, elsewhere: bool) -> No
     moved = last is not None and last.is_rented and last.backend != site.name
     doubtful = elsewhere or bool(site.unreaped)
     if doubtful and bench.door.tariff.is_rented:
-        bench.door.unsure.add("rented by somebody whose chambers may still live")
+        bench.door.unsure["rented by somebody whose chambers may still live"] = ""
     reconcile(bench, moved=moved)
     settle_left(bench.book, worst=doubtful or moved)
     bench.door.unsure.clear()

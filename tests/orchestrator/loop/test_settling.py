@@ -16,7 +16,7 @@ from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.books import check_books
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, RentedBackend, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, WALL_S, Scripted, scripted, write_task
 from tests.orchestrator.loop.test_combining import base_stage, write_both
 from tests.orchestrator.loop.test_minimising import WINNER, apart, searched
 
@@ -193,6 +193,31 @@ async def test_what_takes_a_winner_apart(tmp_path: Path) -> None:
     async with apart(folder, script, site=rented_site(script, rent)) as session:
         await whole(session, rent)
         assert session.of(e.DoubtSettled)
+
+
+async def test_what_was_ended_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while nobody confirms an end: the worst case at first, and the provider's word for whoever resumes."""
+    folder = write_task(tmp_path / "task", limits='[limits]\nwall = "1s"\ngrace = "1s"\n')
+    script, gone = Script(), False
+
+    def fault(step: Step, _: str) -> None:
+        if step is Step.ENDED and not gone and "1.1-1" in session.bench.state.trials:
+            raise Unavailable("nobody answers")
+
+    rent = Rent(USD, fault=fault)
+    point = {"value": 1, "do": "wait"}
+    with monkeypatch.context() as patched:
+        patched.setattr(rent.register, "lived", lambda _: None)
+        async with scripted(folder, script, point, site=rented_site(script, rent), attempts=1) as session:
+            session.when(e.TrialIntended, lambda it: it.node == "1.1" and session.campaign.stop("Ctrl-C"))
+            await session.run()
+            trial, worst = session.bench.state.trials["1.1-1"], WORST_USD - (WALL_S - 1) * USD
+            assert (trial.ending, trial.spent.microdollars) == (Ending.INTERRUPTED, round(worst * 1e6))
+            assert [it.node for it in session.bench.state.doubts.values()] == ["1.1"]
+    gone = True
+    async with scripted(folder, script, point, how=How.RESUME, site=rented_site(script, rent)) as session:
+        await whole(session, rent)
+        assert [it.lost for it in session.of(e.DoubtSettled)] == [False]
 
 
 @pytest.mark.postgres
