@@ -10,7 +10,7 @@ from orchestrator.domain.records import Node, Purpose, Trial
 from orchestrator.domain.verdict import Mode
 from orchestrator.loop.interruption import interrupt
 from orchestrator.loop.judging import judge_trial
-from orchestrator.loop.money import unbooked, usage, worst_of_trial
+from orchestrator.loop.money import unbooked, worst_of_trial
 from orchestrator.loop.trial import run_trial
 from orchestrator.loop.workbench import Free, Workbench
 
@@ -35,11 +35,11 @@ async def set_aside(bench: Workbench, name: str, hold: str, runs: int, what: str
     amounts = sum([worst_of_trial(bench, Mode.SUBMIT)] * runs, Amounts())
     if shortage := bench.book.accounts.shortage(amounts):
         raise CanNotCompare(f"the caps leave no room for {what} ({shortage})")
-    before = bench.state.nodes[name].spent
+    before = unbooked(bench.state.nodes[name])
     bench.book.record(e.Reserved(hold=hold, amounts=amounts.as_row()))
     yield
-    # Only its own part: what else the node spent belongs to its attempt.
-    spent = usage(bench.state.nodes[name].spent - before)
+    # Only its own part: what else the node spent belongs to its attempt, and what is freed of it is booked already.
+    spent = unbooked(bench.state.nodes[name]) - before
     bench.book.record(e.Settled(hold=hold, node=name, spent=spent.as_row()))
 
 

@@ -8,7 +8,10 @@ import pytest
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.records import Spent
 from orchestrator.loop import settling
+from orchestrator.loop.again import set_aside
+from orchestrator.loop.settling import Settling
 from orchestrator.wiring.beginning import How
 from private_postgres import PrivatePostgres
 from sandbox import Unavailable
@@ -227,6 +230,31 @@ async def test_in_a_database(folder: Path, database: PrivatePostgres) -> None:
     async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=100.0) as session:
         await whole(session, rent)
         assert len(session.of(e.DoubtSettled)) == 1
+
+
+async def test_settled_while_it_is_run_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a second run of a node cost is told apart from what is freed of its first one meanwhile."""
+    script, told = Script(), False
+    rent = Rent(USD, fault=Away(script))
+    lived = rent.register.lived
+    site = rented_site(script, rent)
+    async with scripted(folder, script, {"value": 1}, site=site, attempts=1, usd=100.0) as session:
+        bench = session.bench
+        monkeypatch.setattr(rent.register, "lived", lambda name: lived(name) if told else None)
+        session.when(e.AttemptEnded, lambda it: it.node == "1.1" and session.campaign.stop("enough"))
+        await session.run()
+        assert len(bench.state.doubts) == 1
+        before, used = bench.state.nodes["1.1"].spent, bench.book.accounts.used(Account.USD)
+        async with set_aside(bench, "1.1", "1.1#again", 1, "one more"):
+            told = True
+            await Settling(bench.book, bench.door).close()
+            assert not bench.state.doubts
+            more = e.GuardEnded(node="1.1", guard="one", passed=False, interrupted=True, spent=Spent(microdollars=7))
+            bench.book.record(more)
+        node = bench.state.nodes["1.1"]
+        assert node.spent == node.booked
+        freed = before.microdollars + 7 - node.spent.microdollars
+        assert bench.book.accounts.used(Account.USD) == used - freed + 7
 
 
 async def test_what_stood_is_settled(folder: Path) -> None:
