@@ -33,21 +33,22 @@ class Settling:
         self._book = book
         self._door = door
         self._asking: asyncio.Task[dict[str, float]] | None = None
-        self._due = 0.0
+        self._asked_at = float("-inf")
         self._asked: set[str] = set()
         self.clock: Callable[[], float] = time.monotonic
 
     @property
     def is_pending(self) -> bool:
         """Whether an answer may come soon that frees money."""
-        return any(it.chamber not in self._asked or self._age_s(it) < HOPE_S for it in self._open())
+        return self._is_soon(self._open())
 
     def turn(self) -> None:
         """Record what is known by now, and ask again when it is time."""
         if self._asking and self._asking.done():
             self._record(self._asking.result())
             self._asking = None
-        if self._asking is None and self.clock() >= self._due and (open_ := self._open()):
+        open_ = self._open() if self._asking is None else []
+        if open_ and self.clock() - self._asked_at >= (SOON_S if self._is_soon(open_) else LATER_S):
             self._asking = asyncio.create_task(self._ask(open_), name="settle")
 
     async def give_up(self) -> None:
@@ -67,6 +68,9 @@ class Settling:
         doubts = self._book.state.doubts.values()
         return [it for it in doubts if it.registry == self._door.registry and it.lost is not None]
 
+    def _is_soon(self, doubts: list[Unsettled]) -> bool:
+        return any(it.chamber not in self._asked or self._age_s(it) < HOPE_S for it in doubts)
+
     def _age_s(self, doubt: Unsettled) -> float:
         return (self._book.now() - datetime.fromisoformat(doubt.since)).total_seconds()
 
@@ -79,8 +83,7 @@ class Settling:
         except (SandboxError, TimeoutError) as error:
             _log.debug("the provider does not say how long chambers lived", error=str(error))
         self._asked |= given_up.keys()
-        soon = any(self._age_s(it) < HOPE_S for it in doubts if it.chamber not in lived)
-        self._due = self.clock() + (SOON_S if soon else LATER_S)
+        self._asked_at = self.clock()
         return lived
 
     def _record(self, lived: dict[str, float]) -> None:

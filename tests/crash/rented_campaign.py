@@ -29,6 +29,10 @@ class Provider:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
+    @property
+    def name(self) -> str:
+        return str(self._folder)
+
     def begin(self, name: str, owner: str) -> None:
         self._write(name, {"owner": owner, "since": time.time()})
 

@@ -4,6 +4,7 @@ The register is the provider's own memory. It may outlive the owner, as a provid
 """
 
 import asyncio
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,7 +29,10 @@ class Step(StrEnum):
 
 
 class Register(Protocol):
-    """What the provider knows and charges for."""
+    """What the provider knows and charges for. No two have one `name`."""
+
+    @property
+    def name(self) -> str: ...
 
     def begin(self, name: str, owner: str) -> None: ...
 
@@ -47,6 +51,7 @@ class Charges:
     """A register in memory."""
 
     clock: Callable[[], float] = billed_clock
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
     _since: dict[str, float] = field(default_factory=dict)
     _until: dict[str, float] = field(default_factory=dict)
     _owners: dict[str, str] = field(default_factory=dict)
@@ -172,7 +177,7 @@ class RentedFake(FakeBackend):
 
     @property
     def registry(self) -> str:
-        return "the fake's register"
+        return f"fake/{self.rent.register.name}"
 
     async def lifetimes(self, given_up: Mapping[str, float]) -> dict[str, float]:
         self.world.check()
