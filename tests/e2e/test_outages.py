@@ -13,8 +13,10 @@ from pydantic import SecretStr
 from orchestrator.api import Settings, read_campaign, search
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.loop import settling
 from private_postgres import PrivatePostgres
-from sandbox import DockerConfig
+from sandbox import DockerConfig, ModalConfig
+from sandbox.backends.modal import backend as modal_backend
 from tests.e2e.backends import circle_packing
 from tests.fault_proxy import FaultProxy
 from tests.modal_emulator import ModalEmulator
@@ -121,6 +123,9 @@ class Lines:
 
 @pytest.mark.modal
 async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was booked at its worst meanwhile is settled by Modal's own list."""
+    monkeypatch.setattr(modal_backend, "IN_FLIGHT_S", 2 * AWAY_S)
+    monkeypatch.setattr(settling, "SOON_S", 1.0)
     monkeypatch.setitem(TaskCommandRouterClient.__init__.__kwdefaults__ or {}, "stream_stdio_max_retries", 3)
     url = modal_emulator.environment()["MODAL_SERVER_URL"]
     with FaultProxy(url) as control, FaultProxy(modal_emulator.router) as worker:
@@ -130,6 +135,15 @@ async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypa
         await survived(circle_packing(tmp_path / "task"), Settings(), outages, backend="modal")
         assert control.felt + worker.felt
     assert not modal_emulator.running()
+    rates = ModalConfig().rates
+    with read_campaign(tmp_path / "task", Settings()) as reading:
+        booked = sum(node.spent.microdollars for node in reading.state.nodes.values()) / 1e6
+        assert not reading.state.doubts
+    billed = sum(
+        it["seconds"] * (it["cpu"][1] * rates.cpu + it["memory_mib"][1] / 1024 * rates.memory_gib)
+        for it in modal_emulator.sandboxes()
+    )
+    assert billed <= booked <= 2 * billed
 
 
 @pytest.mark.postgres

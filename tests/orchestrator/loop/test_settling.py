@@ -19,7 +19,7 @@ from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.books import check_books
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, RentedBackend, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, WALL_S, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, WALL_S, Point, Scripted, scripted, write_task
 from tests.orchestrator.loop.test_combining import base_stage, write_both
 from tests.orchestrator.loop.test_minimising import WINNER, apart, searched
 
@@ -204,15 +204,18 @@ async def test_what_was_ended_by_hand(tmp_path: Path, monkeypatch: pytest.Monkey
     script, gone = Script(), False
 
     def fault(step: Step, _: str) -> None:
-        if step is Step.ENDED and not gone and "1.1-1" in session.bench.state.trials:
+        if "1.1-1" not in session.bench.state.trials or gone:
+            return
+        if step is Step.READY:
+            session.campaign.stop("Ctrl-C")
+        if step is Step.ENDED:
             raise Unavailable("nobody answers")
 
     rent = Rent(USD, fault=fault)
-    point = {"value": 1, "do": "wait"}
+    point: Point = {"value": 1, "do": "wait"}
     with monkeypatch.context() as patched:
         patched.setattr(rent.register, "lived", lambda _: None)
         async with scripted(folder, script, point, site=rented_site(script, rent), attempts=1) as session:
-            session.when(e.TrialIntended, lambda it: it.node == "1.1" and session.campaign.stop("Ctrl-C"))
             await session.run()
             trial, worst = session.bench.state.trials["1.1-1"], WORST_USD - (WALL_S - 1) * USD
             assert (trial.ending, trial.spent.microdollars) == (Ending.INTERRUPTED, round(worst * 1e6))
@@ -241,7 +244,7 @@ async def test_settled_while_it_is_run_again(folder: Path, monkeypatch: pytest.M
     async with scripted(folder, script, {"value": 1}, site=site, attempts=1, usd=100.0) as session:
         bench = session.bench
         monkeypatch.setattr(rent.register, "lived", lambda name: lived(name) if told else None)
-        session.when(e.AttemptEnded, lambda it: it.node == "1.1" and session.campaign.stop("enough"))
+        session.stop_at(e.AttemptEnded, 2)
         await session.run()
         assert len(bench.state.doubts) == 1
         before, used = bench.state.nodes["1.1"].spent, bench.book.accounts.used(Account.USD)
