@@ -24,6 +24,7 @@ SOON_S, LATER_S = 5.0, 60.0
 # for a minute, and until then no provider can say that nothing came of it.
 HOPE_S = 75.0
 ASK_S = 20.0
+AT_ONCE = 64
 
 
 class Settling:
@@ -34,7 +35,7 @@ class Settling:
         self._door = door
         self._asking: asyncio.Task[dict[str, float]] | None = None
         self._asked_at = float("-inf")
-        self._asked: set[str] = set()
+        self._asked: dict[str, float] = {}  # when, of each chamber
         self.clock: Callable[[], float] = time.monotonic
 
     @property
@@ -75,6 +76,7 @@ class Settling:
         return (self._book.now() - datetime.fromisoformat(doubt.since)).total_seconds()
 
     async def _ask(self, doubts: list[Unsettled]) -> dict[str, float]:
+        doubts = sorted(doubts, key=lambda it: self._asked.get(it.chamber, float("-inf")))[:AT_ONCE]
         given_up = {it.chamber: datetime.fromisoformat(it.since).timestamp() for it in doubts}
         lived: dict[str, float] = {}
         try:
@@ -82,8 +84,8 @@ class Settling:
                 lived = await self._door.lifetimes(given_up)
         except (SandboxError, TimeoutError) as error:
             _log.debug("the provider does not say how long chambers lived", error=str(error))
-        self._asked |= given_up.keys()
         self._asked_at = self.clock()
+        self._asked |= dict.fromkeys(given_up, self._asked_at)
         return lived
 
     def _record(self, lived: dict[str, float]) -> None:
