@@ -10,6 +10,9 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from sandbox.errors import Unavailable
+
+_MOUNTS = Path("/proc/self/mountinfo")
 # More than any honest tree has. A path within them fits into what the kernel takes, wherever the tree is kept.
 MOST_PARTS = 256
 MOST_BYTES = 2048
@@ -37,6 +40,31 @@ def remove_tree(folder: Path) -> None:
                         raise
         finally:
             os.close(top)
+
+
+def remove_unmounted(folder: Path) -> None:
+    """Harmless when it is gone. Raises Unavailable, and removes nothing, while something is mounted in there."""
+    if mounted := mounts_below(folder.parent.resolve() / folder.name):
+        raise Unavailable(f"{mounted[0]} is mounted below {folder}; unmount it, nothing is removed through a mount")
+    remove_tree(folder)
+
+
+def mounts_below(folder: Path) -> list[str]:
+    """At it or below, in our own namespace, as the kernel writes them."""
+    found: list[str] = []
+    mounts = _MOUNTS.read_text()
+    if f" {folder}" not in mounts and "\\" not in mounts:
+        return found
+    for line in mounts.splitlines():
+        target = _plain(line.split()[4])
+        if target == str(folder) or target.startswith(f"{folder}{os.sep}"):
+            found.append(target)
+    return found
+
+
+def _plain(path: str) -> str:
+    """Blanks and the like are written as octal numbers there."""
+    return path.encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "replace") if "\\" in path else path
 
 
 def _empty(top: int) -> None:

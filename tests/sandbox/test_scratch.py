@@ -89,7 +89,7 @@ def test_what_cannot_be_removed_stops_nobody(
         raise OSError
 
     with monkeypatch.context() as broken:
-        broken.setattr("sandbox.scratch.shutil.rmtree", refuse)
+        broken.setattr("sandbox.scratch.remove_unmounted", refuse)
         with scratch("mine", within):
             assert left.exists()
     with scratch("mine", within):

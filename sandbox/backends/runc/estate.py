@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sandbox.backends.runc.cgroups import KILL_S, Cgroups
-from sandbox.backends.runc.trees import make_private, remove_unmounted
+from sandbox.backends.runc.trees import make_private
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.logger import logger
 from sandbox.tenancy import Mark, Tenancy
-from sandbox.trees import remove_tree
+from sandbox.trees import remove_tree, remove_unmounted
 
 _OWNER = re.compile(r"[0-9a-f]{12}")
 _CLAIM = "gpus"

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sandbox.answers import fields, needed, text
-from sandbox.backends.runc import staging
 from sandbox.backends.runc.archives import open_archive
 from sandbox.backends.runc.layers import DEFAULT_PATH, Root
 from sandbox.backends.runc.trees import copied_tree, make_private
@@ -29,6 +28,7 @@ from sandbox.backends.runc.uses import Uses
 from sandbox.baking import is_baked
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.posture import image_objections
+from sandbox.scratch import scratch, sweep
 
 if TYPE_CHECKING:
     from sandbox.backends.docker.engine import Engine
@@ -121,7 +121,7 @@ class Images:
     @contextmanager
     def making(self) -> Iterator[Path]:
         """A folder for what may become an image; it goes with its maker."""
-        with self._writing(), staging.made(self._roots) as folder:
+        with self._writing(), scratch("image", self._roots) as folder:
             yield folder
 
     def keep(self, made: Path, id_: str, name: str, settings: Mapping[str, Any]) -> None:
@@ -183,14 +183,14 @@ class Images:
 
     def sweep(self) -> tuple[list[str], list[str]]:
         """Remove what processes that died had begun to unpack: what was removed, and what could not be."""
-        return staging.sweep(self._roots)
+        return sweep(self._roots)
 
     def prune(self) -> list[str]:
         """Remove unpacked images that no name stands for, those that were baked, and copies for realms, unless somebody
         uses them. The last two are made again when they are needed. What was begun and is nobody's goes, too.
         """
-        with self._writing(), staging.made(self._roots) as doomed:
-            removed, _ = self.sweep()
+        removed, _ = self.sweep()
+        with self._writing(), scratch("image", self._roots) as doomed:
             for place in sorted(it for it in self._roots.iterdir() if _ROOT.fullmatch(it.name) and it.is_dir()):
                 with self._uses.alone(place.name) as is_free:
                     # Asked again for each: a process that names an image uses it meanwhile.
@@ -229,7 +229,7 @@ class Images:
             await asyncio.to_thread(self._uses.hold, id_)
         if not self._is_whole(id_):
             await asyncio.to_thread(self._refuse_without_room, int(text(record, "Size") or 0))
-            with self._writing(), staging.made(self._roots) as folder:
+            with self._writing(), scratch("image", self._roots) as folder:
                 archive = folder / "image.tar"
                 await engine.save_image(needed(record, "Id"), archive)
                 await asyncio.to_thread(self._unpack_saved, archive, id_, fields(record, "Config"))
@@ -274,7 +274,7 @@ class Images:
             self._name(Named(name, id_))
 
     def _publish(self, id_: str, settings: Mapping[str, Any], unpack: Callable[[Root], None]) -> None:
-        with staging.made(self._roots) as folder:
+        with scratch("image", self._roots) as folder:
             search_path = next(it for it in _environment(settings) if it.startswith(_PATH)).removeprefix(_PATH)
             if len(search_path) > _MOST_PATH:
                 raise Refused(f"the image has a PATH of {len(search_path)} characters; take another image")
@@ -292,7 +292,7 @@ class Images:
         with self._writing():
             self._uses.hold(place.name)
         if not place.is_dir():
-            with self._writing(), staging.made(self._roots) as folder:
+            with self._writing(), scratch("image", self._roots) as folder:
                 copied_tree(self._place(id_), folder / "root")
                 os.sync()
                 self._take(folder / "root", place)
@@ -310,6 +310,7 @@ class Images:
         """A disk that is full, or a folder that is not ours, is told in one line; what was begun is removed."""
         try:
             make_private(self.folder)
+            self._roots.mkdir(mode=0o700, exist_ok=True)
             yield
         except SandboxError:
             raise

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from sandbox.backends.runc.layers import Root
 from sandbox.backends.runc.runtime import Streams
 from sandbox.backends.runc.spec import bake_spec
-from sandbox.backends.runc.trees import copied_tree, remove_unmounted
+from sandbox.backends.runc.trees import copied_tree
 from sandbox.bake_steps import CAPABILITIES, STAGE
 from sandbox.errors import Refused, SandboxError, Unavailable
+from sandbox.trees import remove_unmounted
 
 if TYPE_CHECKING:
     from sandbox.backends.runc.backend import RuncBackend

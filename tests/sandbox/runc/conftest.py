@@ -21,4 +21,4 @@ async def config(tmp_path: Path) -> AsyncIterator[RuncConfig]:
     images.close()
     yield config
     assert not list((config.folder / "chambers").glob("*"))
-    assert not list((folder / "roots").glob(".making-*"))
+    assert not list((folder / "roots").glob(".blastdoor-scratch-*"))

@@ -14,9 +14,9 @@ from sandbox import Bundle, Ending, Gpu, Job, Limits, Refused, RuncConfig, Unava
 from sandbox.backends.runc import spec
 from sandbox.backends.runc.backend import RuncBackend
 from sandbox.backends.runc.runtime import Runtime
-from sandbox.backends.runc.trees import mounts_below
 from sandbox.errors import NoSuchGpu
 from sandbox.posture import FULL
+from sandbox.trees import mounts_below
 
 pytestmark = pytest.mark.docker
 

@@ -269,7 +269,7 @@ async def test_t96_a_line_that_leaves_a_deep_tree(config: RuncConfig) -> None:
     """It is refused and nothing of it stays, so that the next owner starts; a tree that is not too deep is baked."""
     with pytest.raises(Refused, match="in one another"):
         await baked(config, fresh(run=(DEEP_LINE,)))
-    assert not list((config.images_folder / "roots").glob(".making-*"))
+    assert not list((config.images_folder / "roots").glob(".blastdoor-scratch-*"))
     image, _ = await baked(config, fresh(run=(DEEP_LINE.replace("1500", "200"),)))
     assert (await chamber(config, image, "find / -xdev -name d | wc -l")).log_tail == b"200\n"
 
@@ -278,12 +278,12 @@ async def test_t96_a_line_that_leaves_a_deep_tree(config: RuncConfig) -> None:
 async def test_t96_a_deep_leftover_stops_no_start(deep: Deep, config: RuncConfig, runtime: str) -> None:
     """Whatever a killed owner had begun to unpack, or a chamber had in its folder, every backend here connects."""
     dead = config.folder / "chambers" / "0123456789ab"
-    deep(config.images_folder / "roots" / ".making-dead", 1_500)
+    deep(config.images_folder / "roots" / ".blastdoor-scratch-dead", 1_500)
     deep(dead / "one", 1_500)
     backend = await RuncConfig.model_validate({**dict(config), "runtime": runtime}).connect()
     try:
         assert backend.unreaped == ()
-        assert sorted(backend.reaped) == [".making-dead", "blastdoor-0123456789ab-one"]
+        assert sorted(backend.reaped) == [".blastdoor-scratch-dead", "blastdoor-0123456789ab-one"]
     finally:
         await backend.close()
     assert not dead.exists()

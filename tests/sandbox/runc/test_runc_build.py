@@ -119,7 +119,9 @@ async def test_builder_that_was_killed(config: RuncConfig, context: Path) -> Non
     words = (sys.executable, "-c", KILLED, config.model_dump_json(), str(context))
     process = await asyncio.create_subprocess_exec(*words, env={**os.environ, "PYTHONPATH": "."})
     roots, chambers = config.images_folder / "roots", config.folder / "chambers"
-    assert await comes_true(lambda: bool(list(roots.glob(".making-*/root/begun"))) and bool(list(chambers.glob("*"))))
+    assert await comes_true(
+        lambda: bool(list(roots.glob(".blastdoor-scratch-*/root/begun"))) and bool(list(chambers.glob("*")))
+    )
     process.kill()
     await process.wait()
     assert await comes_true(lambda: not list(chambers.glob("*"))), "its warden ends nothing"

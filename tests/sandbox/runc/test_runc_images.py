@@ -18,10 +18,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.backends.runc import staging
+from sandbox import scratch
 from sandbox.backends.runc.images import Images
-from sandbox.backends.runc.staging import made
-from sandbox.backends.runc.trees import remove_unmounted
 from sandbox.errors import Refused, Unavailable
 from tests.conftest import Deep
 from tests.sandbox.runc.test_runc_layers import entry, layer
@@ -123,9 +121,9 @@ def test_files_without_their_record(images: Images, tmp_path: Path, one: bytes, 
 
 def test_pruned_of_what_was_begun(images: Images) -> None:
     """What a process that was killed had begun to unpack goes; what one that lives is at stays."""
-    left = images.folder / "roots/.making-left"
-    left.mkdir(parents=True)
     with images.making() as at_work:
+        left = at_work.with_name(".blastdoor-scratch-left")
+        left.mkdir()
         assert images.prune() == [left.name]
         assert at_work.is_dir()
 
@@ -236,11 +234,11 @@ def test_full_disk(images: Images, tmp_path: Path, one: bytes, monkeypatch: pyte
 
 def test_sweep_leaves_who_still_works(images: Images, tmp_path: Path) -> None:
     """What a process that died began to unpack is removed; what one is at is not."""
-    with made(images.folder / "roots") as at_work:
-        dead = at_work.with_name(".making-dead")
+    with images.making() as at_work:
+        dead = at_work.with_name(".blastdoor-scratch-dead")
         dead.mkdir()
         (dead / "x").write_text("x")
-        assert images.sweep() == ([".making-dead"], [])
+        assert images.sweep() == ([".blastdoor-scratch-dead"], [])
         assert at_work.is_dir()
 
 
@@ -248,19 +246,22 @@ def test_t96_a_leftover_that_cannot_be_removed(deep: Deep, images: Images, monke
     """A sweep says so, leaves it, and goes on with the others; it holds none of their locks afterwards."""
     roots = images.folder / "roots"
     for name in ("bad", "deep", "good"):
-        deep(roots / f".making-{name}", 1_500 if name == "deep" else 2)
-    remove = remove_unmounted
+        deep(roots / f".blastdoor-scratch-{name}", 1_500 if name == "deep" else 2)
+    remove = scratch.remove_unmounted
 
     def hard(folder: Path) -> None:
-        if folder.name == ".making-bad":
+        if folder.name == ".blastdoor-scratch-bad":
             raise PermissionError(errno.EPERM, "Operation not permitted")
         remove(folder)
 
-    monkeypatch.setattr(staging, "remove_unmounted", hard)
+    monkeypatch.setattr(scratch, "remove_unmounted", hard)
     removed, left = images.sweep()
-    assert (sorted(removed), left) == ([".making-deep", ".making-good"], [".making-bad"])
+    assert (sorted(removed), left) == (
+        [".blastdoor-scratch-deep", ".blastdoor-scratch-good"],
+        [".blastdoor-scratch-bad"],
+    )
     monkeypatch.undo()
-    assert images.sweep() == ([".making-bad"], [])
+    assert images.sweep() == ([".blastdoor-scratch-bad"], [])
 
 
 def test_t96_a_refusal_is_told_whatever_cannot_be_removed(
@@ -271,7 +272,7 @@ def test_t96_a_refusal_is_told_whatever_cannot_be_removed(
     def hard(folder: Path) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted", str(folder))
 
-    monkeypatch.setattr(staging, "remove_unmounted", hard)
+    monkeypatch.setattr(scratch, "remove_unmounted", hard)
     with pytest.raises(Refused, match="in one another"):
         images.load(saved(tmp_path / "image", layer((entry("d/" * 300), b"")).getvalue()), NAME)
     monkeypatch.undo()
@@ -301,21 +302,21 @@ def test_sweep_between_a_folder_and_its_lock(images: Images, monkeypatch: pytest
         lock(descriptor, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    with made(images.folder / "roots") as at_work:
+    with images.making() as at_work:
         assert len(swept) == 1
         assert at_work.is_dir()
         assert images.sweep() == ([], [])
 
 
 def make(images: Images) -> None:
-    with made(images.folder / "roots") as at_work:
+    with images.making() as at_work:
         assert at_work.is_dir()
 
 
 @pytest.mark.parametrize("work", [make, Images.sweep])
 def test_folder_that_goes_before_it_is_opened(images: Images, monkeypatch: pytest.MonkeyPatch, work: Any) -> None:
     """Two that clean up meet, and neither ends by it."""
-    (images.folder / "roots" / ".making-dead").mkdir(parents=True)
+    (images.folder / "roots" / ".blastdoor-scratch-dead").mkdir(parents=True)
     opened = os.open
 
     def gone(place: Any, *words: Any) -> int:

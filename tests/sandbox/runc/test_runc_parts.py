@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from sandbox.backends.runc import cgroups, runtime, trees
+from sandbox.backends.runc import cgroups, runtime
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.runtime import Filters, find_runtime, is_too_old, limits_of
 from sandbox.backends.runc.spec import LIMIT_NAMES, NO_LIMIT, Disk, Place, oci_spec, rlimit_differences
-from sandbox.backends.runc.trees import remove_unmounted
 from sandbox.errors import Refused, Unavailable
 from sandbox.job import Input, Limits
 from sandbox.posture import FULL, Posture
@@ -320,17 +319,6 @@ def test_swap_that_nobody_limits_in_version_2(
     else:
         found.found("blastdoor-x")
     assert (tmp_path / "blastdoor-x").exists() is not refused
-
-
-def test_nothing_is_removed_through_a_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = tmp_path / "home" / "root" / "kept"
-    kept.parent.mkdir(parents=True)
-    kept.touch()
-    (tmp_path / "mounts").write_text(f"30 20 0:25 / {kept.parent} rw - tmpfs tmpfs rw\n")
-    monkeypatch.setattr(trees, "_MOUNTS", tmp_path / "mounts")
-    with pytest.raises(Unavailable, match="unmount it"):
-        remove_unmounted(tmp_path / "home")
-    assert kept.exists()
 
 
 async def test_link() -> None:
