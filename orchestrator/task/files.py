@@ -12,11 +12,11 @@ from typing import BinaryIO
 
 from orchestrator.change import File, Tree
 from orchestrator.task.errors import Key, Wrong
-from sandbox.trees import MOST_PARTS
 from sandbox.units import format_size
 
 FILES = 100_000
 INPUT_FILES = 1_000_000
+FOLDERS_DEEP = 256
 CHUNK = 1 << 20
 
 _LEFT_OUT = frozenset([".git", "__pycache__", ".blastdoor"])
@@ -37,8 +37,8 @@ def plain_names(
     found: list[str] = []
     for parent, folders, names in os.walk(folder, onerror=_raise):
         # The walk goes as deep as its stack, which a tree can be made to exceed.
-        if parent.count(os.sep) - str(folder).count(os.sep) >= MOST_PARTS:
-            raise Wrong(key, f"{folder} has more than {MOST_PARTS} folders in one another; make it flatter")
+        if parent.count(os.sep) - str(folder).count(os.sep) >= FOLDERS_DEEP:
+            raise Wrong(key, f"{folder} has more than {FOLDERS_DEEP} folders in one another; make it flatter")
         if not everything:
             folders[:] = [name for name in folders if name not in _LEFT_OUT]
             names = [name for name in names if name not in _LEFT_OUT and not name.endswith(".pyc")]
