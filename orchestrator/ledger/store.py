@@ -197,9 +197,9 @@ class Ledger:
         Fenced, Full, Forged, and other LedgerErrors.
         """
         meant: list[Record] = []
-        kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in rows.items() if body is not None]
-        gone = [{"kind": kind, "id": id_} for (kind, id_), body in rows.items() if body is None]
-        new = sums.added_up({key: body for key, body in rows.items() if body is not None})
+        new = {key: body for key, body in rows.items() if body is not None}
+        kept = [{"kind": kind, "id": id_, "body": body} for (kind, id_), body in new.items()]
+        gone = [{"kind": kind, "id": id_} for kind, id_ in rows.keys() - new.keys()]
         sum_ = 0
 
         def work(connection: Connection) -> list[Record]:
@@ -212,7 +212,7 @@ class Ledger:
                 raise Corrupt(f"{self._database.name} does not end with the last record of this session")
             if self._sum is None or self._sum[0] != head:
                 self._sum = head, self._checked_sum(connection, Snapshot(head, _rows(connection, ())))
-            sum_ = self._sum[1] + new - sums.added_up(old)
+            sum_ = self._sum[1] + sums.added_up(new) - sums.added_up(old)
             meant = link(head, entries, at, self.epoch or 0, sums.digest(sum_))
             connection.write([vars(record) for record in meant], kept, gone)
             return meant
