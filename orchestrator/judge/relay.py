@@ -383,7 +383,12 @@ class _Conversation:
         if reply.payload[:1] != b"Q":
             self._break(Side.JUDGE, "a rehearsal was answered by something else")
         carried = len(request) + len(reply.payload)
+        started = time.monotonic()
         most_s = (self._met.median_s or 0.0) + carried * self._byte_s + await unpacking_s(memoryview(request)[6:])
+        self._judge.left_s -= time.monotonic() - started  # both chambers wait, and may last as long as both turns
+        if self._judge.left_s <= 0:
+            self._met.late = Side.JUDGE
+            raise TooLate
         return b"R" + struct.pack("<d", min(reply.elapsed_s, most_s))
 
     async def _result(self, request: bytes) -> Mapping[str, bytes]:

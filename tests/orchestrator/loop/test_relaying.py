@@ -3,9 +3,11 @@
 import asyncio
 import struct
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -631,6 +633,22 @@ async def test_t100_a_rehearsal_that_is_slowed_down(
         _, told, *_ = script.rehearsed
         (taken,) = struct.unpack_from("<d", told, 1)
         assert taken == pytest.approx(0.001 + (30 + 4) * 0.0001 + 0.002) if unpacking < 1 else 0.3 <= taken < most
+
+
+async def test_what_our_own_machine_takes_is_the_judges_time(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both chambers wait meanwhile, and last no longer than both sides' turns together."""
+
+    async def unpacked(_: memoryview) -> float:
+        clock.append(10 * WALL_S)
+        return 0.0
+
+    clock: list[float] = []
+    monkeypatch.setattr(relay, "unpacking_s", unpacked)
+    monkeypatch.setattr(relay, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + sum(clock)))
+    async with scripted(task, RelayScript(), {"value": judge("rehearses")}) as session:
+        await session.run()
+        assert session.bench.state.nodes["1.1"].why == "the judge cannot score it: judge timed out"
+    assert clock
 
 
 async def carried(_: _Conversation) -> float:
