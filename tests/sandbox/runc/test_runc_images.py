@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from sandbox import scratch
 from sandbox.backends.runc.images import Images
 from sandbox.errors import Refused, Unavailable
+from sandbox.trees import remove_unmounted
 from tests.conftest import Deep
 from tests.sandbox.runc.test_runc_layers import entry, layer
 
@@ -247,14 +247,14 @@ def test_t96_a_leftover_that_cannot_be_removed(deep: Deep, images: Images, monke
     roots = images.folder / "roots"
     for name in ("bad", "deep", "good"):
         deep(roots / f".blastdoor-scratch-{name}", 1_500 if name == "deep" else 2)
-    remove = scratch.remove_unmounted
+    remove = remove_unmounted
 
     def hard(folder: Path) -> None:
         if folder.name == ".blastdoor-scratch-bad":
             raise PermissionError(errno.EPERM, "Operation not permitted")
         remove(folder)
 
-    monkeypatch.setattr(scratch, "remove_unmounted", hard)
+    monkeypatch.setattr("sandbox.scratch.remove_unmounted", hard)
     removed, left = images.sweep()
     assert (sorted(removed), left) == (
         [".blastdoor-scratch-deep", ".blastdoor-scratch-good"],
@@ -272,7 +272,7 @@ def test_t96_a_refusal_is_told_whatever_cannot_be_removed(
     def hard(folder: Path) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted", str(folder))
 
-    monkeypatch.setattr(scratch, "remove_unmounted", hard)
+    monkeypatch.setattr("sandbox.scratch.remove_unmounted", hard)
     with pytest.raises(Refused, match="in one another"):
         images.load(saved(tmp_path / "image", layer((entry("d/" * 300), b"")).getvalue()), NAME)
     monkeypatch.undo()
