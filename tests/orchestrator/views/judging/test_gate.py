@@ -325,7 +325,7 @@ def test_a_gate_that_was_killed_leaves_nothing(tmp_path: Path, monkeypatch: pyte
 
     child = os.fork()
     if child == 0:
-        gate_view.judge_change = waiting
+        monkeypatch.setattr(gate_view, "judge_change", waiting)
         asyncio.run(gated(folder, whole(BETTER)))
     os.read(ready, 1)
     os.kill(child, signal.SIGKILL)
