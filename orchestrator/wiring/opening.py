@@ -1,5 +1,6 @@
 """From a task folder to a campaign that is ready to run: started, resumed, or given a new run."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
@@ -112,7 +113,7 @@ async def open_campaign(
         has_nothing = stack.enter_context(_campaign_place(folder))
         ledger = _ledger(folder, how, settings)
         stack.callback(ledger.close)
-        stack.callback(keep_head, folder, ledger)
+        stack.push_async_callback(asyncio.to_thread, keep_head, folder, ledger)
         try:
             check_head(folder, ledger)
             artifacts = Artifacts(folder / "artifacts", deferred=True)
@@ -168,7 +169,7 @@ async def open_campaign(
             begin(book, bench, task, site, options, form, taken, how, start, lower_tier, combine, by)
             await book.durable()
             has_nothing = False
-            keep_head(folder, ledger)
+            await asyncio.to_thread(keep_head, folder, ledger)
             remember_task(folder, task_folder)
             if bench.purse:
                 site.paid_by(bench.purse)
