@@ -15,7 +15,7 @@ from click.testing import Result
 
 from orchestrator.domain.ending import Ending
 from orchestrator.examine import gate as gate_module
-from orchestrator.examine.gate import Decision, Gated, changed_paths
+from orchestrator.examine.gate import Decision, changed_paths
 from orchestrator.examine.gate_steps import StepState
 from orchestrator.ledger import Ledger
 from orchestrator.settings import Settings
@@ -317,16 +317,13 @@ def test_a_gate_that_was_killed_leaves_nothing(tmp_path: Path, monkeypatch: pyte
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     ready, told = os.pipe()
-
-    async def waiting(*_: object) -> Gated:
-        os.write(told, b"x")
-        signal.pause()
-        raise AssertionError
-
     child = os.fork()
     if child == 0:
-        monkeypatch.setattr(gate_view, "judge_change", waiting)
-        asyncio.run(gated(folder, whole(BETTER)))
+        with gate_view._folder(None) as kept:
+            (kept / "ledger.sqlite3").write_text("x")
+            os.write(told, b"x")
+            signal.pause()
+    os.close(told)
     os.read(ready, 1)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
