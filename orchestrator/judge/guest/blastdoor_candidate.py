@@ -149,7 +149,8 @@ class _Loads:
             self._number = number
             return [b"L", encode(sorted(self._loaded[number]))]
         except BaseException as error:  # noqa: BLE001  whatever it is, it is told
-            return _failed("raised", error, error_name(error), _message(error))
+            more = [error_name(error), _message(error)] if len(request) > 1 else []
+            return _failed("raised", error, *more)
 
     def answer(self, kind: bytes, request: memoryview) -> list[Any]:
         if self._number in self._places:
