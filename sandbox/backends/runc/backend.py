@@ -216,6 +216,7 @@ class RuncBackend:
                     self._disks,
                     parts,
                     self.rights.limits,
+                    self._runtime.locks_memory(unified=cgroups.is_unified),
                 ),
                 uid,
                 loopback=job.loopback,

@@ -68,6 +68,10 @@ class Runtime:
         """crun mounts groups of version 1 below a folder that everybody may write to."""
         return self.name == "crun"
 
+    def locks_memory(self, *, unified: bool) -> bool:
+        """crun raises this limit for programs that guard devices, which are the kernel's in groups of version 2."""
+        return self.name == "crun" and unified
+
     @property
     def _started_as(self) -> str:
         return self.program if self.copy is None else _path_of(self.copy)

@@ -13,6 +13,7 @@ from sandbox.errors import Refused
 from sandbox.job import Input, Limits
 from sandbox.posture import (
     FULL,
+    OTHER_LIMITS,
     READ_ONLY_PATHS,
     ROOT_UID,
     UNLIMITED,
@@ -54,6 +55,7 @@ _USUAL_CAPABILITIES = tuple(
     )
 )
 _ARCHITECTURES = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
+_MEMLOCK = "RLIMIT_MEMLOCK"
 # null, zero, full, random, urandom, tty. A runtime makes their nodes itself.
 _DEVICES = ((1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0))
 
@@ -71,7 +73,7 @@ class Disk:
 class Place:
     """Where on this machine a chamber is made: its root, its group, what is mounted into it, and the most that some
     of its limits can be. `groups` are folders of its group by their controllers, where the runtime is not left to
-    mount them.
+    mount them. `locks_memory` says that the runtime itself locks memory once it is under the chamber's limits.
     """
 
     root: Path
@@ -81,6 +83,7 @@ class Place:
     disks: Sequence[Disk] = ()
     gpus: GpuParts | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
+    locks_memory: bool = False
 
 
 def oci_spec(
@@ -95,6 +98,11 @@ def oci_spec(
     loopback: bool = False,
 ) -> dict[str, Any]:
     uid = uid if posture.user else ROOT_UID
+    rlimits = _rlimits(posture, limits, place.limits)
+    if place.locks_memory and posture.other_limits:
+        # The chamber lowers it itself then, before it takes a bundle.
+        rlimits = [it for it in rlimits if it["type"] != _MEMLOCK]
+        boot = f"ulimit -l {OTHER_LIMITS['memlock'][0] // 1024} || exit 1\n{boot}"
     return {
         "ociVersion": "1.0.2",
         "hostname": "chamber",
@@ -105,7 +113,7 @@ def oci_spec(
             "env": [*(place.gpus.environment(environment) if place.gpus else environment), "HOSTNAME=chamber"],
             "cwd": "/",
             "capabilities": _capabilities(posture),
-            "rlimits": _rlimits(posture, limits, place.limits),
+            "rlimits": rlimits,
             "noNewPrivileges": posture.no_new_privileges,
             "oomScoreAdj": 0,
         },

@@ -73,6 +73,15 @@ def test_no_limit_is_inherited() -> None:
     assert bounded["Max pending signals"] == held(found)["Max pending signals"]
 
 
+def test_locked_memory_where_the_runtime_locks_some() -> None:
+    """crun raises that limit for itself once it is under the chamber's: the chamber lowers it then, and no other."""
+    found = spec(place=dataclasses.replace(PLACE, locks_memory=True))
+    assert set(held(spec())) - set(held(found)) == {"Max locked memory"}
+    script = found["process"]["args"][2].replace("boot", "ulimit -S -l; ulimit -H -l")
+    done = subprocess.run(["sh", "-c", script], capture_output=True, check=True, text=True)
+    assert done.stdout.split() == ["64", "64"]
+
+
 def test_each_limit_is_compared_with_the_kernels() -> None:
     found = spec()
     assert rlimit_differences(found, held(found)) == []
