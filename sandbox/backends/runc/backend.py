@@ -35,7 +35,7 @@ from sandbox.backends.runc.spec import (
     cpu_quota,
     oci_spec,
     rlimit_differences,
-    shared_folders,
+    shared_layers,
 )
 from sandbox.backends.runc.trees import copied_tree
 from sandbox.clock import Clock
@@ -295,14 +295,14 @@ class RuncBackend:
             if not self._posture.read_only_root:
                 # Only in the mutation check: what it writes there must not become the root of another chamber.
                 spec["root"]["path"] = str(copied_tree(Path(spec["root"]["path"]), folder / "root"))
-            shared = shared_folders(spec) if self._posture.own_files else []
+            layers = shared_layers(spec, folder) if self._posture.own_files else {}
             self._filters.give(spec)
             (folder / "config.json").write_bytes(to_json(spec))
             if self._runtime.mounts_groups_open:
                 cgroups.prepare(group)
             lobby = cgroups.lobby(group)
             within = self._config.deadlines.provision
-            pid = self._runtime.start(name, folder, lobby, link.theirs, within, shared)
+            pid = self._runtime.start(name, folder, lobby, link.theirs, within, layers)
             link.theirs.take_back()
             self._filters.learn(spec, name, folder)
         except OSError as error:

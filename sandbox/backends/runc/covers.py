@@ -8,7 +8,7 @@ nowhere else to be seen.
 import ctypes
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -23,12 +23,12 @@ _READ_ONLY, _PRIVATE = 0x1, 0x44000
 T = TypeVar("T")
 
 
-def covered(work: Callable[[], T], folders: Iterable[Path], empty: Path, namespace: int | None = None) -> T:
-    """Do some work where each folder is covered by an overlay of itself.
+def covered(work: Callable[[], T], folders: Mapping[Path, Path], namespace: int | None = None) -> T:
+    """Do some work where each folder is covered by an overlay of itself, over the folder that it is given with.
 
-    Processes that are started in there stay in there. `empty` is an empty folder, because an overlay wants two.
-    `namespace` is a descriptor of the mount namespace to begin with, if that is not ours. Raises Refused where the
-    kernel mounts no overlay, Unavailable for a folder that is not there.
+    That one is empty as a rule: it is there because an overlay wants two. Processes that are started in there stay in
+    there. `namespace` is a descriptor of the mount namespace to begin with, if that is not ours. Raises Refused where
+    the kernel mounts no overlay, Unavailable for a folder that is not there.
     """
 
     def alone() -> T:
@@ -37,8 +37,8 @@ def covered(work: Callable[[], T], folders: Iterable[Path], empty: Path, namespa
             _called("setns", namespace, _CLONE_NEWNS)
         _called("unshare", _CLONE_NEWNS)
         _called("mount", b"none", b"/", None, ctypes.c_ulong(_PRIVATE), None)
-        for folder in dict.fromkeys(folders):
-            _cover(folder, empty)
+        for folder, below in folders.items():
+            _cover(folder, below)
         return work()
 
     # A thread that has gone elsewhere cannot always come back.
@@ -46,8 +46,8 @@ def covered(work: Callable[[], T], folders: Iterable[Path], empty: Path, namespa
         return thread.submit(alone).result()
 
 
-def _cover(folder: Path, empty: Path) -> None:
-    place, layers = os.fsencode(folder), os.fsencode(overlay_layers(str(folder), str(empty)))
+def _cover(folder: Path, below: Path) -> None:
+    place, layers = os.fsencode(folder), os.fsencode(overlay_layers(str(folder), str(below)))
     try:
         _called("mount", b"overlay", place, b"overlay", ctypes.c_ulong(_READ_ONLY), layers)
     except OSError as error:

@@ -15,7 +15,7 @@ import re
 import select
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,12 +77,18 @@ class Runtime:
         return self.program if self.copy is None else _path_of(self.copy)
 
     def start(
-        self, name: str, folder: Path, lobby: Path, streams: "Streams", within_s: float, shared: Sequence[Path] = ()
+        self,
+        name: str,
+        folder: Path,
+        lobby: Path,
+        streams: "Streams",
+        within_s: float,
+        layers: Mapping[Path, Path] | None = None,
     ) -> int:
         """The number of a chamber's first process, which waits for its bundle. Raises Unavailable when none came.
 
-        `folder` is the chamber's own: its specification is there, and what the runtime writes down. Of folders that
-        are shared with other chambers it gets files of its own.
+        `folder` is the chamber's own: its specification is there, and what the runtime writes down. Of the folders
+        in `layers`, which are shared with other chambers, it gets files of its own.
         """
         log, pid_file = folder / "log", folder / "pid"
         command = [self._started_as, "--root", str(folder / "state"), "--log", str(log), "--log-format", "json"]
@@ -90,11 +96,8 @@ class Runtime:
             command.append("--network=none")  # it has no network of its own, and wants to be told so
         command += ["run", "--detach", "--bundle", str(folder), "--pid-file", str(pid_file), name]
         begin = functools.partial(_ended, [_SHELL, "-c", _LET_IN, str(lobby), *command], streams, within_s)
-        empty = folder / "empty"
         try:
-            if shared:
-                empty.mkdir()
-            code = begin() if not shared and self.mounts is None else covered(begin, shared, empty, self.mounts)
+            code = covered(begin, layers or {}, self.mounts) if layers or self.mounts is not None else begin()
         except OSError as error:
             raise Unavailable(f"start: {self.program} cannot be run ({error.strerror})") from error
         if code is None:

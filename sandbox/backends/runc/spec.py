@@ -207,10 +207,20 @@ def _rlimits(posture: Posture, limits: Limits, most: Mapping[str, int]) -> list[
     return found
 
 
-def shared_folders(spec: Mapping[str, Any]) -> list[Path]:
-    """What a chamber reads that others may read, too: its inputs, and its root unless it may write there."""
-    inputs = [it["source"] for it in spec["mounts"] if it["destination"].startswith("/inputs/")]
-    return [Path(it) for it in (*([spec["root"]["path"]] if spec["root"]["readonly"] else []), *inputs)]
+def shared_layers(spec: Mapping[str, Any], folder: Path) -> dict[Path, Path]:
+    """What a chamber reads that others may read, too, each with what lies below it: its inputs, and its root unless it
+    may write there. `folder` is the chamber's own.
+
+    Below the root are the folders to mount inputs on: gVisor does not see the mount above them, and would make them in
+    the root.
+    """
+    inputs = [it for it in spec["mounts"] if it["destination"].startswith("/inputs/")]
+    empty, points = folder / "empty", folder / "points"
+    for made in (empty, *(points / it["destination"].lstrip("/") for it in inputs)):
+        made.mkdir(parents=True)
+    points.mkdir(exist_ok=True)
+    root = {Path(spec["root"]["path"]): points} if spec["root"]["readonly"] else {}
+    return root | {Path(it["source"]): empty for it in inputs}
 
 
 def rlimit_differences(spec: Mapping[str, Any], held: Mapping[str, tuple[str, str]]) -> list[str]:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from sandbox import Bundle, Ending, Gpu, Job, Limits, Refused, RuncConfig, Unavailable
+from sandbox import Bundle, Ending, Gpu, InputStore, Job, Limits, Refused, RuncConfig, Unavailable
 from sandbox.backends.runc import spec
 from sandbox.backends.runc.backend import RuncBackend
 from sandbox.backends.runc.runtime import Runtime
 from sandbox.errors import NoSuchGpu
 from sandbox.posture import FULL
 from sandbox.trees import mounts_below
+from tests.sandbox.runc.conftest import BUSYBOX
 
 pytestmark = pytest.mark.docker
 
@@ -64,6 +65,23 @@ async def test_warm_chambers_are_used_once(tmp_path: Path) -> None:
     assert len(names) == 3
     assert not list((tmp_path / "chambers").iterdir())
     assert not backend.estate.cgroups.exists(f"blastdoor-{backend.owner}")
+
+
+@pytest.mark.parametrize("runtime", ["runc", "crun", "runsc"])
+async def test_inputs_in_an_image_that_has_no_place_for_them(config: RuncConfig, tmp_path: Path, runtime: str) -> None:
+    """gVisor makes one in the root; the image that all chambers share has none afterwards, either."""
+    backend = await config.model_copy(update={"runtime": runtime, "inputs_folder": tmp_path / "inputs"}).connect()
+    (tmp_path / "file").write_text("content")
+    inputs = tuple(InputStore(tmp_path / "inputs").add(name, tmp_path / "file") for name in ("one", "two"))
+    job = Job(command=("cat", "/inputs/one/file", "/inputs/two/file"), image=BUSYBOX, inputs=inputs)
+    try:
+        async with await backend.open(job) as chamber:
+            outcome = await chamber.run(Bundle({}))
+        image = await backend.images.image(BUSYBOX)
+    finally:
+        await backend.close()
+    assert (outcome.ending, outcome.log_tail) == (Ending.COMPLETED, b"contentcontent")
+    assert not list((image.folder / "inputs").iterdir())
 
 
 @on_each

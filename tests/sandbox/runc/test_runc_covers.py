@@ -44,7 +44,7 @@ def test_what_is_started_in_there_has_inodes_of_its_own(folder: Path, empty: Pat
         assert subprocess.run(
             [sys.executable, "-c", LOCK, folder / "file"], capture_output=True, check=False
         ).returncode
-        text, device, code = covered(work, [folder, folder], empty)
+        text, device, code = covered(work, {folder: empty})
     assert (text, code) == ("content", 0)
     assert device != folder.stat().st_dev
 
@@ -57,14 +57,14 @@ def test_nothing_of_it_is_seen_elsewhere(folder: Path, empty: Path) -> None:
         mine = Path("/proc/thread-self/mountinfo").read_text()
         return mine, Path(f"/proc/{os.getpid()}/mountinfo").read_text()
 
-    mine, ours = covered(work, [folder], empty)
+    mine, ours = covered(work, {folder: empty})
     assert len(mine.splitlines()) == len(before.splitlines()) + 1
     assert ours == before == Path("/proc/self/mountinfo").read_text()
 
 
 def test_a_folder_that_is_gone(tmp_path: Path, empty: Path) -> None:
     with pytest.raises(Unavailable, match="nowhere cannot be mounted"):
-        covered(lambda: None, [tmp_path / "nowhere"], empty)
+        covered(lambda: None, {tmp_path / "nowhere": empty})
 
 
 def test_a_kernel_without_it(folder: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,4 +78,4 @@ def test_a_kernel_without_it(folder: Path, empty: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(covers, "_called", lacking)
     with pytest.raises(Refused, match="modprobe overlay"):
-        covered(pytest.fail, [folder], empty)
+        covered(pytest.fail, {folder: empty})

@@ -420,7 +420,7 @@ runtime._SECOND = second
 mounts = runtime._without_the_second()
 subprocess.run(["mount", "-t", "tmpfs", "none", later], check=True)
 (later / "file").touch()
-covered(lambda: subprocess.run(["ls", second, later], check=True), [], later, mounts)
+covered(lambda: subprocess.run(["ls", second, later], check=True), {}, mounts)
 print(*(it.name for it in second.iterdir()))
 """
 
