@@ -13,7 +13,6 @@ from sandbox.errors import Refused
 from sandbox.job import Input, Limits
 from sandbox.posture import (
     FULL,
-    OTHER_LIMITS,
     READ_ONLY_PATHS,
     ROOT_UID,
     UNLIMITED,
@@ -101,8 +100,9 @@ def oci_spec(
     rlimits = _rlimits(posture, limits, place.limits)
     if place.locks_memory and posture.other_limits:
         # The chamber lowers it itself then, before it takes a bundle.
-        rlimits = [it for it in rlimits if it["type"] != _MEMLOCK]
-        boot = f"ulimit -l {OTHER_LIMITS['memlock'][0] // 1024} || exit 1\n{boot}"
+        locked = next(it for it in rlimits if it["type"] == _MEMLOCK)
+        rlimits.remove(locked)
+        boot = f"ulimit -l {locked['hard'] // 1024} || exit 1\n{boot}"
     return {
         "ociVersion": "1.0.2",
         "hostname": "chamber",
@@ -194,7 +194,7 @@ def _capabilities(posture: Posture) -> dict[str, list[str]]:
     return {kind: list(_USUAL_CAPABILITIES) for kind in ("bounding", "effective", "permitted")}
 
 
-def _rlimits(posture: Posture, limits: Limits, most: Mapping[str, int]) -> list[dict[str, object]]:
+def _rlimits(posture: Posture, limits: Limits, most: Mapping[str, int]) -> list[dict[str, Any]]:
     wanted: list[Mapping[str, Any]] = [*ulimits(posture, limits)]
     if posture.other_limits:
         wanted += [{"Name": name, "Soft": UNLIMITED, "Hard": UNLIMITED} for name in ("as", "nproc")]
