@@ -66,7 +66,7 @@ class Estate:
         """A new chamber's folder, and how long it may live at most."""
         place = self.folder / chamber
         place.mkdir(mode=0o700)
-        (place / LIFE).write_text(f"{life_s:.0f}\n", "utf-8")
+        (place / LIFE).write_text(f"{life_s:9.0f}\n", "utf-8")
         return place
 
     def claim(self, chamber: str, gpus: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from sandbox.errors import Unavailable
 
 TURN_S = 5
 _NAME = "keeper"
+# Numbers are written over one another, as wide as they were: a file that was emptied first may find no room again.
 # $1 has the owner's chambers, $2 their groups, $3 lets one into the keeper's own.
 _KEEP = """
 echo $$ >"$3" || exit 1
@@ -28,7 +29,7 @@ while sleep {turn} && [ -d "$1" ]; do
         chamber=${{file%/*}} chamber=${{chamber##*/}}
         ! read -r pid <"$2/$chamber/cgroup.procs" || busy=1
         if [ "$left" -gt {turn} ]; then
-            echo $((left - {turn})) >"$file"
+            printf '%9d\n' $((left - {turn})) 1<>"$file"
             continue
         fi
         for group in "$2/$chamber.lobby" "$2/$chamber"; do

@@ -1,6 +1,7 @@
 """The keeper ends what nobody else ends, at its time."""
 
 import asyncio
+import fcntl
 import os
 import signal
 from collections.abc import Callable
@@ -38,12 +39,34 @@ async def test_a_life_is_counted_down(tmp_path: Path, monkeypatch: pytest.Monkey
         (folders["b"] / "life").unlink()
         (folders["c"] / "life").write_text("1\n")
         warden.start()
-        assert await comes_true(lambda: int((folders["d"] / "life").read_text() or 100) < 99)
+        assert await comes_true(lambda: int((folders["d"] / "life").read_text()) < 99)
         assert warden.lives
     finally:
         estate.release()
     warden.collect()
     assert not warden.lives
+
+
+async def test_a_life_is_never_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody may fill the memory that its file is in; what was emptied first might find no room again, and by an empty
+    file a chamber lives for ever.
+    """
+    monkeypatch.setattr(keeper, "TURN_S", 1)
+    estate = Estate(tmp_path, Cgroups.of_this_machine())
+    warden = Keeper(estate)
+    kept = os.memfd_create("life", os.MFD_ALLOW_SEALING)
+    try:
+        life = estate.chamber("a", 100) / LIFE
+        os.write(kept, life.read_bytes())
+        fcntl.fcntl(kept, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        life.unlink()
+        life.symlink_to(f"/proc/{os.getpid()}/fd/{kept}")
+        warden.start()
+        assert await comes_true(lambda: int(life.read_text()) < 98)
+    finally:
+        os.close(kept)
+        estate.release()
+    warden.collect()
 
 
 async def test_a_keeper_that_died_is_replaced(tmp_path: Path) -> None:
