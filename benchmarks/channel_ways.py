@@ -161,6 +161,51 @@ def leased():
     return 0
 receive(leased)
 """
+# The kernel knows who waits at a page, and how many have it mapped, by the file that is below all overlays.
+PAGE = """
+import mmap
+libc.mmap.restype = ctypes.c_void_p
+def page():
+    file = os.open(os.environ["PLACE"], os.O_RDONLY)
+    found = libc.mmap(None, ctypes.c_size_t(4096), mmap.PROT_READ, mmap.MAP_SHARED, file, ctypes.c_long(0))
+    os.close(file)
+    return found, ctypes.c_uint32.from_address(found).value
+"""
+AWAIT = (
+    PAGE
+    + """
+here, value = page()
+def wait(end):
+    left = int(max(end - time.time(), 0) * 1e9)
+    syscall(202, 98, here, 0, value, (ctypes.c_long * 2)(*divmod(left, 10**9)), 0, 0)
+send(wait)
+"""
+)
+WAKE = PAGE + "here, _ = page()\nreceive(lambda: syscall(202, 98, here, 1, 1, 0, 0, 0)[0])"
+MAP = (
+    PAGE
+    + """
+mapped = []
+def unmap():
+    libc.munmap(ctypes.c_void_p(mapped.pop()), ctypes.c_size_t(4096))
+send(lambda end: mapped.append(page()[0]), unmap)
+"""
+)
+# What is said of a page includes whether anybody else has it mapped.
+MAPPED = (
+    PAGE
+    + """
+here, _ = page()
+def is_mapped():
+    try:
+        with open("/proc/self/pagemap", "rb") as pages:
+            pages.seek(here // 4096 * 8)
+            return 1 - (int.from_bytes(pages.read(8), "little") >> 56 & 1)
+    except OSError:
+        return 0
+receive(is_mapped)
+"""
+)
 SPIN = """
 def spin(end):
     while time.time() < end:
@@ -243,6 +288,9 @@ WAYS = (
     Way("marks that make reads of a file of the image dearer", MARK, COST, 0.2, IMAGE_FILE, bits=64),
     Way("marks that make reads of an input dearer", MARK, COST, 0.2, INPUT, bits=64),
     Way("leases on an input", TOUCH, LEASE, 0.02, INPUT),
+    Way("waits at a page of the image (futex)", AWAIT, WAKE, 0.02, IMAGE_FILE),
+    Way("waits at a page of an input (futex)", AWAIT, WAKE, 0.02, INPUT),
+    Way("/proc/self/pagemap, a page of the image", MAP, MAPPED, 0.02, IMAGE_FILE),
     Way("/proc/vmstat, pages taken", TAKE, _counter("/proc/vmstat", "pgfault ", grows=True), 0.5, bits=32),
     Way("/proc/sys/fs/file-nr", MANY, _counter("/proc/sys/fs/file-nr", "", grows=False, field=0), 0.5, bits=32),
     Way("/proc/stat, processes made", FORK, _counter("/proc/stat", "processes ", grows=True), 0.5, bits=32),

@@ -79,8 +79,9 @@ def _input(folder: Path) -> Input:
 def _goal(way: Way, case: Case) -> str:
     """What is said to be closed. All else is measured and told."""
     gone = way.name.startswith(("advice", "/proc/vmstat", "/proc/sys"))
-    of_inodes = way.slot is not None and way.place in (INPUT, IMAGE_FILE)
-    across = way.slot is None and case.realm
+    of_pages = "page of" in way.name
+    of_inodes = way.slot is not None and way.place in (INPUT, IMAGE_FILE) and not of_pages
+    across = (way.slot is None or of_pages) and case.realm
     return "<= 0" if not case.open and (gone or of_inodes or across) else ""
 
 
