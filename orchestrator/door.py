@@ -202,6 +202,7 @@ class Door:
         self, job: Job, bundle: Bundle, listener: Listener | None, overseer: Overseer | None, talk: Talk | None
     ) -> Ran:
         slept = self.awake.slept
+        self._disown()
         try:
             chamber = await self._open(job)
         except Refused as error:
@@ -313,6 +314,12 @@ class Door:
 
     def _told(self, error: Exception, chamber: Chamber) -> str:
         return str(error) if chamber.bill.final else f"{error}; {_AT_WORST}"
+
+    def _disown(self) -> None:
+        """What an attempt left in doubt before tells nothing of the chamber that it opens now."""
+        task = asyncio.current_task()
+        mine = [chamber for chamber, owner in self.unsure.items() if task and owner == task.get_name()]
+        self.unsure.update(dict.fromkeys(mine, ""))
 
     def _doubt(self, job: Job, left: Chamber | SandboxError | None) -> None:
         """A caller that goes without booking it leaves a line where its end is not confirmed."""

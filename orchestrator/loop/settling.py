@@ -4,6 +4,7 @@ Only a provider's word lowers what is booked, and never below what it charges fo
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -70,7 +71,8 @@ class Settling:
         return [it for it in doubts if it.registry == self._door.registry and it.lost is not None]
 
     def _is_soon(self, doubts: list[Unsettled]) -> bool:
-        return any(it.chamber not in self._asked or self._age_s(it) < HOPE_S for it in doubts)
+        """A clock that was set back must not keep a session waiting for as long."""
+        return any(it.chamber not in self._asked or abs(self._age_s(it)) < HOPE_S for it in doubts)
 
     def _age_s(self, doubt: Unsettled) -> float:
         return (self._book.now() - datetime.fromisoformat(doubt.since)).total_seconds()
@@ -89,6 +91,8 @@ class Settling:
         return lived
 
     def _record(self, lived: dict[str, float]) -> None:
+        """What is no time that anything can have lived is no word: it would free more than was booked."""
+        lived = {chamber: seconds for chamber, seconds in lived.items() if 0 <= seconds < math.inf}
         settled = [it for it in self._open() if it.chamber in lived]
         self._book.record(*(_settled(it, lived[it.chamber]) for it in settled))
 

@@ -1,5 +1,8 @@
 """What was booked at its worst is settled once the provider can say how long it lived."""
 
+import asyncio
+import math
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,18 +11,31 @@ import pytest
 from orchestrator.budget import Account
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
+from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Spent
+from orchestrator.domain.verdict import Mode
 from orchestrator.loop import settling
 from orchestrator.loop.again import set_aside
 from orchestrator.loop.settling import Settling
+from orchestrator.proposers import Brief
 from orchestrator.wiring.beginning import How
 from private_postgres import PrivatePostgres
-from sandbox import Unavailable
+from sandbox import Bundle, Unavailable
 from sandbox.backends.fake.rent import Rent, Step
 from tests.orchestrator.loop.books import check_books
 from tests.orchestrator.loop.rented import CONTROL_S, TRIAL_S, USD, RentedBackend, billed, booked, rented_site
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, WALL_S, Point, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import (
+    GUARD,
+    HELDOUT,
+    TUNE,
+    WALL_S,
+    Point,
+    Scripted,
+    proposal,
+    scripted,
+    write_task,
+)
 from tests.orchestrator.loop.test_combining import base_stage, write_both
 from tests.orchestrator.loop.test_minimising import WINNER, apart, searched
 
@@ -139,6 +155,64 @@ async def test_another_register_tells_nothing(folder: Path, monkeypatch: pytest.
     async with scripted(folder, script, {"value": 1}, how=How.RESUME, site=other) as session:
         await session.run()
         assert len(session.bench.state.doubts) == 1
+
+
+@pytest.mark.parametrize("word", [-1e9, -0.001, math.nan, math.inf])
+async def test_no_time_is_no_word(folder: Path, monkeypatch: pytest.MonkeyPatch, word: float) -> None:
+    """What nothing can have lived frees nothing, and ends no session."""
+    script = Script()
+    rent = Rent(USD, fault=Away(script))
+    monkeypatch.setattr(rent.register, "lived", lambda _: word)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=100.0) as session:
+        session.when(e.AttemptRequeued, lambda _: session.clock.skip(settling.HOPE_S))
+        await session.run()
+        assert session.charged == 1
+        assert len(session.bench.state.doubts) == 1
+        assert booked(session) > WORST_USD
+        check_books(session.bench.book.ledger)
+
+
+async def test_a_clock_that_was_set_back_keeps_no_session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was booked in the future is not waited for until then."""
+    script = Script()
+    rent = Rent(USD, fault=Away(script))
+    monkeypatch.setattr(rent.register, "lived", lambda _: None)
+    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), attempts=1) as session:
+        session.when(e.AttemptEnded, lambda event: session.clock.skip(-86_400 if event.node == "1.1" else 0))
+        await session.run(40)
+        assert len(session.bench.state.doubts) == 1
+
+
+async def test_each_chamber_by_its_own_word(tmp_path: Path) -> None:
+    """What an attempt left in doubt before says nothing of what it ran later, and was seen to end."""
+    folder = write_task(tmp_path / "task", limits='[limits]\nwall = "1s"\ngrace = "1s"\n')
+    script, left = Script(), list[str]()
+
+    def fault(step: Step, name: str) -> None:
+        if step is Step.CREATE and "1.1" in session.bench.state.nodes and not left:
+            left.append(name)
+        if step is Step.READY and name in left:
+            cut.reschedule(asyncio.get_running_loop().time())
+        if step is Step.READY and "1.1-1" in session.bench.state.trials:
+            session.campaign.stop("Ctrl-C")
+        if step is Step.ENDED and name in left:
+            raise Unavailable("nobody answers")
+
+    async def act(_: Brief) -> Sequence[Proposal]:
+        nonlocal cut
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None) as cut:
+                await session.bench.door.run(session.bench.jobs.trial(Mode.SUBMIT), Bundle({}))
+        return [proposal(point)]
+
+    rent, cut = Rent(USD, fault=fault), asyncio.timeout(None)
+    point: Point = {"value": 1, "do": "wait"}
+    site = rented_site(script, rent)
+    async with scripted(folder, script, act, words=[point], site=site, attempts=1, usd=100.0) as session:
+        await session.run()
+        assert [*session.bench.door.unsure] == left
+        assert session.bench.state.trials["1.1-1"].ending is Ending.INTERRUPTED
+        assert not session.of(e.DoubtSettled)
 
 
 @pytest.mark.parametrize("more", ["", TUNE, GUARD, HELDOUT], ids=["replay", "tune", "guard", "held-out"])
