@@ -151,10 +151,17 @@ def forget_ledger(folder: Path, ledger: Ledger) -> None:
 
 def check_head(folder: Path, ledger: Ledger) -> None:
     """Whether the ledger still has the last record that is known here. Raises Replaced: one that was put back to an
-    earlier day lacks what was done since, and candidates and bytes of it are in the folder.
+    earlier day lacks what was done since, and candidates and bytes of it are in the folder. Raises NotALedger for a
+    record that cannot be read.
     """
     path = folder / HEAD
-    if path.exists() and ledger.head() != START and not ledger.has(head := read_head(path)):
+    if not path.is_file() or ledger.head() == START:  # one who opens a pipe that another laid there would wait for ever
+        return
+    try:
+        head = read_head(path)
+    except LedgerError:
+        raise NotALedger(f"{path} is not what blastdoor kept there; remove it to go on from this ledger") from None
+    if not ledger.has(head):
         raise Replaced(
             f"the ledger lacks record {head.seq}, which was written from here: an older one was put back, or another"
             f" one; put back the newest, or remove {path} to go on from this one"

@@ -106,7 +106,7 @@ def test_it_follows_a_campaign_at_work(
         grow(hostile, written)
         for page in pages:
             expect(page.locator(".tile-value").first).to_contain_text("77.25")
-            expect(page).to_have_title("77.25 · speedup - Blastdoor")
+            expect(page).to_have_title("~77.25 · speedup - Blastdoor")
             expect(page.locator("#where .pill")).to_have_text("running")
             expect(page.locator(".attempts .row.champion")).to_contain_text("the new best")
         assert pages[0].inner_text(".attempts [role=status]") != counted
