@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -59,6 +60,7 @@ class Server:
         # Those who look, and those who act: neither takes the place of the other.
         self._audiences = {acts: Audience(most_viewers or MOST_VIEWERS) for acts in (False, True)}
         self._turns = {acts: asyncio.Semaphore(_ANSWERED) for acts in (False, True)}
+        self._alone = WeakValueDictionary[tuple[bool, str], asyncio.Lock]()
         self._asking = {False: 0, True: 0}
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "page"))
         self._overview = Overview(folders, settings, self._notices)
@@ -83,9 +85,15 @@ class Server:
         finally:
             self._asking[acts] -= 1
 
-    def _turn(self, request: Request) -> asyncio.Semaphore:
-        """For work in threads. One who reads an answer slowly keeps no turn."""
-        return self._turns[_may_act(request.scope)]
+    @contextlib.asynccontextmanager
+    async def _turn(self, request: Request) -> AsyncIterator[None]:
+        """For work in threads. One who reads an answer slowly keeps no turn, and a campaign that does not answer keeps
+        one of them.
+        """
+        acts = _may_act(request.scope)
+        alone = self._alone.setdefault((acts, request.path_params.get("id", "")), asyncio.Lock())
+        async with alone, self._turns[acts]:
+            yield
 
     async def close(self) -> None:
         self._is_over = True

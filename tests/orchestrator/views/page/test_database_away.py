@@ -1,6 +1,7 @@
 """A database that is away: its campaign says so, the page goes on for all others, and the server ends when told."""
 
 import asyncio
+import shutil
 import threading
 from pathlib import Path
 
@@ -52,6 +53,37 @@ async def test_a_database_that_is_away_keeps_nobody_waiting(tmp_path: Path, data
         while b"event: again" not in await anext(told):
             pass
         assert (await asked(site.app, target, headers=site.headers)).status == 200
+
+
+async def test_one_that_does_not_answer_holds_up_no_other(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many ask for it: more than the server answers at a time."""
+    stage.write()
+    shutil.copytree(stage.folder, tmp_path / "other")
+    async with asyncio.timeout(HANG_S), Site(stage.folder, tmp_path / "other") as site:
+        stuck, other = (f"/api/campaign/{row['id']}" for row in await site.get("/api/campaigns"))
+        for target in (stuck, other):
+            await site.get(target)
+        gate, at_work, poll = threading.Event(), asyncio.Event(), Followed.poll
+        loop = asyncio.get_running_loop()
+
+        def hang(it: Followed) -> object:
+            if it.found.id in stuck:
+                loop.call_soon_threadsafe(at_work.set)
+                gate.wait(HANG_S)
+            return poll(it)
+
+        monkeypatch.setattr(Followed, "poll", hang)
+        waiting = [asyncio.create_task(site.get(stuck)) for _ in range(20)]
+        try:
+            await at_work.wait()
+            async with asyncio.timeout(HANG_S / 8):
+                await site.get(other)
+                await site.get("/api/campaigns")
+        finally:
+            gate.set()
+            await asyncio.gather(*waiting)
 
 
 def test_those_who_wait_for_their_turn_are_sent_away_at_the_end(stage: Stage) -> None:
