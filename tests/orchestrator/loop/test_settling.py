@@ -186,7 +186,7 @@ async def test_a_clock_that_was_set_back_keeps_no_session(folder: Path, monkeypa
 async def test_each_chamber_by_its_own_word(tmp_path: Path) -> None:
     """What an attempt left in doubt before says nothing of what it ran later, and was seen to end."""
     folder = write_task(tmp_path / "task", limits='[limits]\nwall = "1s"\ngrace = "1s"\n')
-    script, left = Script(), list[str]()
+    script, left, cut = Script(), list[str](), asyncio.timeout(None)
 
     def fault(step: Step, name: str) -> None:
         if step is Step.CREATE and "1.1" in session.bench.state.nodes and not left:
@@ -205,7 +205,7 @@ async def test_each_chamber_by_its_own_word(tmp_path: Path) -> None:
                 await session.bench.door.run(session.bench.jobs.trial(Mode.SUBMIT), Bundle({}))
         return [proposal(point)]
 
-    rent, cut = Rent(USD, fault=fault), asyncio.timeout(None)
+    rent = Rent(USD, fault=fault)
     point: Point = {"value": 1, "do": "wait"}
     site = rented_site(script, rent)
     async with scripted(folder, script, act, words=[point], site=site, attempts=1, usd=100.0) as session:
