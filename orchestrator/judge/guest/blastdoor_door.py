@@ -175,7 +175,8 @@ class Door:
 
     def _stand_still(self, passed: float) -> None:
         """For what a call took beside the candidate's own time. A request that is handed on while it is sent has none
-        that is known. Where the way is long, it is rehearsed a few times, for each size of its own.
+        that is known. Where the way is long, it is rehearsed a few times, for each size of its own; unpacking is the
+        candidate's own time.
         """
         elapsed, channel = self.candidate.elapsed, self.candidate.channel
         if elapsed is None:

@@ -416,3 +416,22 @@ def test_a_candidate_cannot_stop_the_clocks(judge: Judge, monkeypatch: pytest.Mo
     """What the orchestrator says that the candidate took is on them, whatever the candidate does meanwhile."""
     monkeypatch.setattr(Channel, "elapsed_s", 3600.0)
     assert judge(CLOCKED, {"solve": lambda _: time.sleep(0.05)}).result["score"] == 0
+
+
+def test_unpacking_is_not_taken_off(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the way of so many bytes is rehearsed. A candidate that does not unpack what it need not would else have so
+    much of its work taken off as the judge takes to unpack it.
+    """
+    rehearsed: list[bytes] = []
+    sent = Channel.send
+
+    def send(channel: Channel, nonce: bytes, *parts: bytes) -> None:
+        if parts[0] == b"P":
+            rehearsed.append(b"".join(parts)[6:])
+        sent(channel, nonce, *parts)
+
+    monkeypatch.setattr(Channel, "send", send)
+    judge(CLOCKED.replace("solve(1)", "solve(list(range(1_000)))"), {"solve": len})
+    [asked] = {bytes(it) for it in rehearsed}
+    _, [data], *_ = importlib.import_module("blastdoor_kinds").decode_exact(asked)
+    assert type(data) is bytes and len(data) > 9_000
