@@ -12,9 +12,10 @@ import contextlib
 import io
 import linecache
 import os
-import re
 import sys
+import tokenize
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -25,6 +26,8 @@ __all__ = ["placed", "read", "shown"]
 
 # The orchestrator gives a byte more than this of a longer file.
 MAX_BYTES = 1 << 20
+_NO_WORDS = (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
+_DEF = ("async", "def", "name")
 # Shorter texts are found in others by chance.
 _LONG = 200
 
@@ -57,7 +60,7 @@ def shown(path: str, text: str) -> Iterator[None]:
     own = builtins.open
     _shown.append((path, text))
     builtins.open = io.open = _opening(own)
-    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    linecache.cache[path] = (len(text), None, _lines(text), path)
     try:
         yield
     finally:
@@ -70,10 +73,35 @@ def shown(path: str, text: str) -> Iterator[None]:
 def placed(function: Callable[..., Any], name: str) -> None:
     """Give `inspect` the place of the candidate's function of this name, where its text has one."""
     path, text = _shown[-1] if _shown else ("", "")
-    found = re.search(rf"^(?:async[ \t]+)?def[ \t]+{re.escape(name)}\b", text, re.MULTILINE)
-    if found:
-        line = text.count("\n", 0, found.start()) + 1
+    if line := _places(text).get(name):
         function.__code__ = function.__code__.replace(co_filename=path, co_firstlineno=line)
+
+
+@lru_cache(maxsize=1)
+def _places(text: str) -> dict[str, int]:
+    """The lines of functions that are in nothing else, by name: the last of each, which is what loading it leaves. No
+    words in a string are one.
+    """
+    found: dict[str, int] = {}
+    words: list[str] = []
+    at = (0, 0)
+    with contextlib.suppress(SyntaxError, tokenize.TokenError):  # what follows, nobody could load
+        for token in tokenize.generate_tokens(iter(_lines(text)).__next__):
+            if token.type in _NO_WORDS:
+                continue
+            at = at if words else token.start
+            words = [*words, token.string] if len(words) < len(_DEF) else words
+            if token.type == tokenize.NEWLINE:
+                words = words[words[0] == "async" :]
+                if not at[1] and words[0] == "def":
+                    found[words[1]] = at[0]
+                words = []
+    return found
+
+
+def _lines(text: str) -> list[str]:
+    """As Python counts them: no other mark than the ends of lines ends one."""
+    return list(io.StringIO(text, newline=None))
 
 
 def _opening(own: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,6 +52,27 @@ def test_an_evaluator_that_looks(judge: Judge, text: Path, how: str) -> None:
     assert judge(evaluator, looks="program.py").result["score"] == len(TEXT) == text.stat().st_size
 
 
+DECOY = "def solve(x):\n    return 'decoy'\n"
+SHOWN = {
+    "words in a string": f'NOTE = """\n{DECOY}"""\n{TEXT}',
+    "an earlier one": f"{DECOY}\n{TEXT}",
+    "marks that end no line": "# \x0c \x1c \u2028 \x0c \x1c \u2028\n" + TEXT,
+    "a carriage return": TEXT.replace("\n", "\r"),
+    "one in something else": f"{TEXT}\nif False:\n    {DECOY.splitlines()[0]} return 'decoy'\n",
+}
+
+
+@pytest.mark.parametrize("how", SHOWN)
+def test_the_function_that_is_shown(judge: Judge, text: Path, how: str) -> None:
+    """It is the one that loading leaves, wherever others of its name seem to be."""
+    text.write_bytes(SHOWN[how].encode())
+    evaluator = f"{LOOKING}def evaluate(path):\n    program = load(path)\n    program.solve(1)\n"
+    evaluator += "    told = inspect.getsource(program.solve)\n"
+    evaluator += "    assert told.startswith('def solve(x):') and 'Doubles' in told and 'decoy' not in told, told\n"
+    evaluator += "    return {'combined_score': 1.0}\n"
+    assert judge(evaluator, looks="program.py").result["score"] == 1.0
+
+
 RUNS = {
     "exec": "exec(open(path).read(), {})",
     "compile": "exec(compile(open(path).read(), 'its', 'exec'), {})",
