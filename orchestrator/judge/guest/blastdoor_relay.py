@@ -389,8 +389,8 @@ class Candidate:
         return self._ask(b"P", struct.pack("<I", size), *request)[0]
 
     def _carried(self, size: int, answer: int) -> float:
-        """The seconds that so many bytes take there, in one piece that needs no unpacking: one who unpacks faster than we
-        do, or only what it needs, must not have its work taken off in place of that.
+        """The seconds that so many bytes take there, in one piece that needs no unpacking: one who unpacks less than we
+        do must not have its work taken off in place of that.
         """
         return self._rehearsed("", [bytes(size)], {}, answer)
 

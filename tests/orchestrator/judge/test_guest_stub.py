@@ -434,4 +434,5 @@ def test_unpacking_is_not_taken_off(judge: Judge, monkeypatch: pytest.MonkeyPatc
     judge(CLOCKED.replace("solve(1)", "solve(list(range(1_000)))"), {"solve": len})
     [asked] = {bytes(it) for it in rehearsed}
     _, [data], *_ = importlib.import_module("blastdoor_kinds").decode_exact(asked)
-    assert type(data) is bytes and len(data) > 9_000
+    assert type(data) is bytes
+    assert len(data) > 9_000
