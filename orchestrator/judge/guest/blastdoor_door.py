@@ -89,7 +89,8 @@ class Door:
         self.raised: list[tuple[Exception, str]] = []
         # Whether anything that the evaluator has is the candidate's word.
         self.asked = False
-        self.unsendable: list[str] = []
+        # The first argument that cannot be sent, and whether it may be made of what the candidate said before.
+        self.unsendable: tuple[str, bool] | None = None
 
     def load(self, place: int | None = 0) -> Load:
         """The program once more; without a place, in a new one. Raises what its own code raises."""
@@ -150,7 +151,7 @@ class Door:
     def _call(self, name: str, arguments: Sequence[Any], keywords: Mapping[str, Any], load: Load | None) -> Any:
         with self._lock:
             self._refuse_late(name)
-            self.asked = True
+            asked, self.asked = self.asked, True
             field = (name, arguments[0]) if name.startswith(VALUE) else None
             if field is None:
                 self._read.clear()
@@ -162,7 +163,7 @@ class Door:
                 began, self.candidate.elapsed = now(), None
                 value = self.candidate.value(name, *arguments, **keywords)
             except NotPlain as error:
-                self.unsendable.append(f"{name}: {error}")
+                self.unsendable = self.unsendable or (f"{name}: {error}", asked)
                 raise
             except BadOutput as error:
                 raise self._failed(error) from None

@@ -3,8 +3,9 @@ Python 3.9 up. What is special to one system is in a module of its own (blastdoo
 
 The path that the evaluator gets is that of a stub (blastdoor_stub). Evaluators catch every error and answer with a
 score of 0, so what went wrong is noticed here: an evaluator that called nobody, or whose arguments cannot be sent, is a
-judge that broke, not a bad candidate. One that called the candidate and then raised an error could not cope with what
-it was told: the candidate has no score, and a judge that broke would be one that it can break at will.
+judge that broke, not a bad candidate. One that called the candidate and then raised an error, or had something that
+cannot be sent, could not cope with what it was told: the candidate has no score, and a judge that broke would be one
+that it can break at will.
 """
 
 from __future__ import annotations
@@ -258,8 +259,9 @@ def _short(value: Any, limit: int = MAX_TEXT) -> str:
 
 def _refuse_unsendable(door: Door) -> None:
     if door.unsendable:
-        raise EvaluatorBroke(
-            f"an argument of the evaluator cannot be sent to the candidate: {door.unsendable[0]};"
+        why, told = door.unsendable
+        raise (BadOutput if told else EvaluatorBroke)(
+            f"an argument of the evaluator cannot be sent to the candidate: {why};"
             " let it pass plain values"
         )
 

@@ -138,7 +138,33 @@ def no_luck(x: float) -> None:
     raise ValueError("no luck")
 
 
+AGAIN = BY_SPEC + """
+def evaluate(path):
+    program = load(path)
+    try:
+        return {"combined_score": program.solve([program.solve(20)] * 2)}
+    except Exception as error:
+        return {"combined_score": 0.0, "error": str(error)}
+"""
+
+
+def nested(_: object) -> list[object]:
+    value: list[object] = []
+    for _ in range(26):
+        value = [value]
+    return value
+
+
 NO_SOLUTION: dict[str, tuple[str, Functions]] = {
+    "cannot be sent to the candidate: solve: nested more than": (
+        AGAIN.replace("[program.solve(20)] * 2", "[[[[[[program.solve(20)]]]]]]"),
+        {"solve": nested},
+    ),
+    "cannot be sent to the candidate: solve: a whole number of more than": (
+        AGAIN.replace("[program.solve(20)] * 2", "program.solve(20) ** 2"),
+        {"solve": lambda _: 1 << 4000},
+    ),
+    "cannot be sent to the candidate: solve: more than": (AGAIN, {"solve": lambda _: [0.5] * 1_200_000}),
     "the program has no function solve; it has: other": (
         BY_SPEC + "def evaluate(path):\n    return {'combined_score': float(hasattr(load(path), 'solve'))}\n",
         {"other": abs},
