@@ -261,8 +261,7 @@ def _refuse_unsendable(door: Door) -> None:
     if door.unsendable:
         why, told = door.unsendable
         raise (BadOutput if told else EvaluatorBroke)(
-            f"an argument of the evaluator cannot be sent to the candidate: {why};"
-            " let it pass plain values"
+            f"an argument of the evaluator cannot be sent to the candidate: {why}; let it pass plain values"
         )
 
 

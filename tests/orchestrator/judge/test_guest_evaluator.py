@@ -138,7 +138,9 @@ def no_luck(x: float) -> None:
     raise ValueError("no luck")
 
 
-AGAIN = BY_SPEC + """
+AGAIN = (
+    BY_SPEC
+    + """
 def evaluate(path):
     program = load(path)
     try:
@@ -146,6 +148,7 @@ def evaluate(path):
     except Exception as error:
         return {"combined_score": 0.0, "error": str(error)}
 """
+)
 
 
 def nested(_: object) -> list[object]:

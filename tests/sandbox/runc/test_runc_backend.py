@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -68,7 +68,9 @@ async def test_warm_chambers_are_used_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("runtime", ["runc", "crun", "runsc"])
-async def test_inputs_in_an_image_that_has_no_place_for_them(config: RuncConfig, tmp_path: Path, runtime: str) -> None:
+async def test_inputs_in_an_image_that_has_no_place_for_them(
+    config: RuncConfig, tmp_path: Path, runtime: Literal["runc", "crun", "runsc"]
+) -> None:
     """gVisor makes one in the root; the image that all chambers share has none afterwards, either."""
     backend = await config.model_copy(update={"runtime": runtime, "inputs_folder": tmp_path / "inputs"}).connect()
     (tmp_path / "file").write_text("content")
