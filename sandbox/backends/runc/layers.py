@@ -5,6 +5,7 @@ followed inside the folder alone, as a chamber would. Devices below /dev are lef
 own.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -41,6 +42,8 @@ _MOST_HEADER = 1 << 20
 _HOPS = 40
 _CHUNK = 1 << 20
 _RAISING = stat.S_ISUID | stat.S_ISGID
+_RUNNING = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+_CAPABILITIES = "security.capability"
 # What stays free of a disk: a small archive can unpack to any size, and others write there, too.
 _SPARE = 1 << 30
 
@@ -228,17 +231,33 @@ def _settled(top: int, path: str, raising: bool) -> list[str]:
                 mode = entry.stat(follow_symlinks=False).st_mode
                 if stat.S_ISDIR(mode):
                     folders.append(inside)
-                elif stat.S_ISREG(mode) and mode & _RAISING and not raising:
-                    file = os.open(entry.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-                    try:
-                        os.fchmod(file, stat.S_IMODE(mode) & ~_RAISING)
-                    finally:
-                        os.close(file)
-                elif not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+                elif stat.S_ISREG(mode):
+                    if not raising:
+                        _lower(folder, entry.name, mode)
+                elif not stat.S_ISLNK(mode):
                     os.unlink(entry.name, dir_fd=folder)
     finally:
         os.close(folder)
     return folders
+
+
+def _lower(folder: int, name: str, mode: int) -> None:
+    """A program that should raise who runs it ends at once in a chamber, which gives no capabilities."""
+    if mode & _RAISING:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        try:
+            os.fchmod(file, stat.S_IMODE(mode) & ~_RAISING)
+        finally:
+            os.close(file)
+    if mode & _RUNNING:
+        place = f"/proc/self/fd/{folder}/{name}"
+        try:
+            os.getxattr(place, _CAPABILITIES, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in (errno.ENODATA, errno.ENOTSUP):
+                raise
+        else:
+            os.removexattr(place, _CAPABILITIES, follow_symlinks=False)
 
 
 def refuse_deep(name: str, parts: int) -> None:

@@ -72,7 +72,8 @@ async def test_inputs_in_an_image_that_has_no_place_for_them(
     config: RuncConfig, tmp_path: Path, runtime: Literal["runc", "crun", "runsc"]
 ) -> None:
     """gVisor makes one in the root; the image that all chambers share has none afterwards, either."""
-    backend = await config.model_copy(update={"runtime": runtime, "inputs_folder": tmp_path / "inputs"}).connect()
+    places = {"images_folder": config.images_folder, "inputs_folder": tmp_path / "inputs"}
+    backend = await connected(config.folder, runtime=runtime, **places)
     (tmp_path / "file").write_text("content")
     inputs = tuple(InputStore(tmp_path / "inputs").add(name, tmp_path / "file") for name in ("one", "two"))
     job = Job(command=("cat", "/inputs/one/file", "/inputs/two/file"), image=BUSYBOX, inputs=inputs)

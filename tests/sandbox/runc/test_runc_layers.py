@@ -5,6 +5,8 @@ import os
 import shutil
 import socket
 import stat
+import struct
+import subprocess
 import tarfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -259,6 +261,22 @@ def test_t96_what_commands_left_is_settled(root: Root) -> None:
     assert modes == {"plain": 0o755, "user": 0o755, "group": 0o711, "both": 0}
     assert (inside / "link").readlink() == outside
     assert [it.stat().st_mode & 0o7777 for it in (inside, outside)] == [0o2755, 0o4755]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user gives no file capabilities")
+def test_t96_no_file_has_capabilities(root: Root) -> None:
+    """A chamber gives none, and the kernel runs no program there that asks for some."""
+    program = root.folder / "program"
+    shutil.copy("/bin/true", program)
+    effective, net_raw = 0x02000001, 1 << 13
+    os.setxattr(program, "security.capability", struct.pack("<5I", effective, net_raw, 0, 0, 0))
+    alone = ["setpriv", "--bounding-set=-all", "--no-new-privs", str(program)]
+    assert subprocess.run(alone, capture_output=True, check=False).returncode
+    root.settle(raising=True)
+    assert os.listxattr(program) == ["security.capability"]
+    root.settle()
+    assert os.listxattr(program) == []
+    subprocess.run(alone, check=True)
 
 
 def test_t96_what_commands_left_too_deep(deep: Deep, root: Root) -> None:
