@@ -304,8 +304,8 @@ class Reader:
 
     def items(self, depth: int) -> list[Any]:
         number = self.number("<I")
-        if number >= _MANY and depth > 1 and (floats := self.floats(number)) is not None:
-            return floats
+        if number >= _MANY and depth > 1 and (found := self.floats(number) or self.wholes(number)) is not None:
+            return found
         return [self.value(depth - 1) for _ in range(number)]
 
     def floats(self, number: int) -> list[float] | None:
@@ -322,6 +322,17 @@ class Reader:
         # Every tag in it was written here, by the line above: so many floats and nothing else can come of it.
         found: list[float] = marshal.loads(data)  # noqa: S302
         return found
+
+    def wholes(self, number: int) -> list[int] | None:
+        """So many whole numbers of eight bytes, likewise."""
+        end = self.at + 9 * number
+        if end > len(self.view) or self.view[self.at] != _WHOLE or self.view[self.at : end : 9] != b"i" * number:
+            return None
+        self.count(number)
+        data = bytearray(self.view[self.at : end])
+        del data[::9]
+        self.at = end
+        return list(struct.unpack(f"<{number}q", data))
 
     def members(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -375,3 +386,4 @@ _found: dict[str, Any] = {}
 _CONSTANTS: dict[bytes, Any] = {b"N": None, b"T": True, b"F": False}
 _NUMBERS = {b"i": "<q", b"f": "<d"}
 _FLOAT = ord("f")
+_WHOLE = ord("i")

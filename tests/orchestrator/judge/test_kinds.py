@@ -90,6 +90,16 @@ def test_many_floats(guest: SimpleNamespace, floats: list[float], odd: Any) -> N
     assert list(map(repr, mixed)) == list(map(repr, [*floats, odd]))
 
 
+@pytest.mark.parametrize("odd", [None, 1.0, True, 2**63, "x"])
+def test_many_whole_numbers(guest: SimpleNamespace, odd: Any) -> None:
+    """So is a list of whole numbers unpacked, and nothing else passes for one."""
+    numbers = [-(2**63), -1, 0, 2**63 - 1, *range(40)]
+    for values in (numbers, [*numbers, odd], [odd, *numbers], [numbers, odd]):
+        assert repr(guest.kinds.decode_exact(guest.kinds.encode_exact(values))) == repr(values)
+    with pytest.raises(guest.values.Malformed, match="it ends early"):
+        guest.values.decode(guest.values.encode(numbers)[:-1])
+
+
 @pytest.mark.parametrize("dtype", ["b1", "i1", "u8", "f2", "f4", "f8", "c8", "c16"])
 def test_numbers_of_numpy(guest: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     """They stay what they are where numpy is there, and are plain numbers where it is not."""
