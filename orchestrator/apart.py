@@ -113,7 +113,7 @@ def _answer(work: Callable[[], object], fault: type[Exception]) -> bytes:
             return found
         line, trace = f"it comes to more than {ANSWER_BYTES >> 20} MiB", ""
     except MemoryError:
-        line, trace = f"it takes more than {MEMORY >> 30} GiB of memory", ""
+        line, trace = f"it takes more than {MEMORY >> 30} GiB of memory, or than ulimit -v leaves", ""
     except RecursionError as error:
         line, trace = "it is nested too deeply", _trace(error)
     except Exception as error:  # noqa: BLE001  as said above; the trace is kept
