@@ -55,7 +55,7 @@ ENDINGS: dict[str, Callable[[], object]] = {
     "there: reading a.py takes more than 1 s of processor; make it smaller or plainer, or leave it out": endless,
     "there: reading it takes more than 1 s of processor; make it smaller or plainer, or leave it out": endless_in_c,
     "there: reading it takes more than 1 s; make it smaller or plainer, or leave it out": lambda: time.sleep(600),
-    "there: reading it failed: it takes more than 2 GiB of memory, or than ulimit -v leaves; make it": lambda: "a" * (8 << 30),
+    "there: reading it failed: it takes more than 2 GiB of memory, or than ulimit -v": lambda: "a" * (8 << 30),
     "there: reading it failed: it comes to more than 1 MiB; make it": lambda: "a" * (1 << 20),
     "there: reading it failed: it is nested too deeply; make it": deep,
     "there: reading b.py ended its reader (SIGKILL); make it": crashed,
