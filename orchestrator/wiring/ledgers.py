@@ -164,7 +164,8 @@ def check_head(folder: Path, ledger: Ledger) -> None:
     if not ledger.has(head):
         raise Replaced(
             f"the ledger lacks record {head.seq}, which was written from here: an older one was put back, or another"
-            f" one; put back the newest, or remove {path} to go on from this one"
+            f" one; put back the newest, or, to go on from this one, remove {path} and, in candidates.git, the branches"
+            " of nodes that it lacks"
         )
 
 

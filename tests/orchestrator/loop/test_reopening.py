@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pygit2
 import pytest
 
 from orchestrator.domain import events as e
@@ -267,7 +268,7 @@ async def test_a_ledger_of_an_earlier_day(folder: Path) -> None:
     async with scripted(folder, None, {"value": 3}, attempts=1) as session:
         await session.run()
     earlier = (kept / "ledger.sqlite3").read_bytes()
-    async with scripted(folder, None, {"value": 5}, how=How.RESUME, attempts=2) as session:
+    async with scripted(folder, None, {"value": 3}, {"value": 5}, how=How.RESUME, attempts=2) as session:
         await session.run()
         last = session.bench.book.ledger.head()
     (kept / "ledger.sqlite3").write_bytes(earlier)
@@ -275,5 +276,8 @@ async def test_a_ledger_of_an_earlier_day(folder: Path) -> None:
         async with scripted(folder, None, {"value": 5}, how=How.RESUME, attempts=2):
             pass
     (kept / "head.json").unlink()
-    async with scripted(folder, None, {"value": 5}, how=How.RESUME, attempts=2) as session:
+    pygit2.Repository(kept / "candidates.git").branches.delete("1.2")
+    async with scripted(folder, None, {"value": 3}, {"value": 9}, how=How.RESUME, attempts=2) as session:
         assert session.bench.state.nodes.keys() == {"1", "1.1"}
+        await session.run()
+        assert session.bench.state.nodes["1.2"].params == {"value": 9}
