@@ -2,6 +2,8 @@
 
 usage: distribution.py unit|test, which installs what the tests of that name need, or says what to install
 exit code: 0 when all is there, 1 when something is missing
+
+It runs before anything is installed, with the machine's own Python.
 """
 
 import contextlib
@@ -10,8 +12,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.machine import programs
-from orchestrator.machine.programs import SEARCH_PATH, Unprepared, program
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+from orchestrator.machine import programs  # noqa: E402  the path above comes first
+from orchestrator.machine.programs import SEARCH_PATH, Unprepared, program  # noqa: E402  the path above comes first
 
 __all__ = ["SEARCH_PATH", "Unprepared", "program", "require"]
 
@@ -65,6 +70,7 @@ UNIT = ("bash", "git", "make", "tar", "ssh", "rsync", "docker-compose", "systemd
 NEEDED = {"unit": UNIT, "test": (*UNIT, "chromium", "crun", "initdb", "newuidmap", "node", "postgres", "runc", "runsc")}
 # What these packages would run, by the name of its service.
 SERVICES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munge": "munge", "openssh-server": "ssh", "rsync": "rsync"}
+LOG = REPOSITORY / ".engine" / "apt.log"
 POLICY = Path("/usr/sbin/policy-rc.d")
 CLUSTERS = Path("/etc/postgresql-common/createcluster.conf")
 
@@ -101,8 +107,9 @@ def _no_services(packages: list[str]) -> Iterator[None]:
 
 
 def main(arguments: list[str]) -> int:
+    LOG.parent.mkdir(exist_ok=True)
     try:
-        require(*NEEDED[arguments[0]], log=Path(sys.prefix, "apt.log"))
+        require(*NEEDED[arguments[0]], log=LOG)
     except Unprepared as error:
         print(error, file=sys.stderr)
         return 1

@@ -113,7 +113,7 @@ class PrivateSlurm:
         self._make_keys()
         door = self.home / "docker.sock"
         slurm_files.write_slurm(self.home, self._ports, self.user, door)
-        slurm_files.write_uv(self.home, _uv(self.home))
+        slurm_files.write_uv(self.home, _copy_of_uv(self.home))
         slurm_files.write_sky(self.home, self._ports, self.user)
         relay = Path(__file__).with_name("socket_door.py")
         self._run("door", sys.executable, str(relay), str(door), str(self.uid), self.docker_host)
@@ -269,18 +269,15 @@ def _abandoned(home: Path) -> Iterator[bool]:
         yield is_ours
 
 
-def _uv(home: Path) -> Path:
-    """Beside this interpreter where it is installed; else it is fetched, as pip is set up to fetch."""
-    if found := shutil.which("uv", path=os.pathsep.join((str(Path(sys.prefix) / "bin"), SEARCH_PATH))):
-        target = home / "tools" / "bin" / "uv"
-        target.parent.mkdir(parents=True)
-        shutil.copy(found, target)
-        return target
-    words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(home / "tools"), "uv"]
-    fetched = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
-    if fetched.returncode:
-        raise Unprepared(f"uv could not be fetched: {fetched.stderr.strip()[-500:]}")
-    return home / "tools" / "bin" / "uv"
+def _copy_of_uv(home: Path) -> Path:
+    """Where the cluster's user gets to it."""
+    found = shutil.which("uv", path=os.pathsep.join((str(Path(sys.prefix) / "bin"), SEARCH_PATH)))
+    if found is None:
+        raise Unprepared("uv is missing: make setup installs it")
+    target = home / "tools" / "bin" / "uv"
+    target.parent.mkdir(parents=True)
+    shutil.copy(found, target)
+    return target
 
 
 def _tail(path: Path) -> str:

@@ -12,7 +12,11 @@ No test gets a second try: one that fails now and then is wrong, or has found so
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
+
+from suite_times import TIMES, summary
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 # No more than processors: many tests hold a chamber to its seconds, which a neighbour must not take from it.
@@ -49,14 +53,24 @@ def _marks(arguments: list[str]) -> str:
 
 
 def main(arguments: list[str]) -> int:
+    """Ends with what the tests took."""
+    began = time.monotonic()
+    with tempfile.NamedTemporaryFile(prefix="blastdoor-times-") as times:
+        os.environ[TIMES] = times.name
+        code = run(arguments)
+        print(*summary(Path(times.name), (time.monotonic() - began) / 60), sep="\n")
+    return code
+
+
+def run(arguments: list[str]) -> int:
     rest = [word for word in arguments if word not in (THOROUGH, SLURM)]
     if SLURM in arguments:
-        return stage("slurm", (), rest)
+        return stage("slurm", (), ["--touched", *rest])
     if THOROUGH in arguments:
         rest = ["--hypothesis-profile", "thorough", *rest]
         codes = [stage(marks, more, rest) for marks, more in STAGES]
     else:
-        codes = [stage(f"{marks} and {AT_LENGTH}", more, rest) for marks, more in STAGES]
+        codes = [stage(f"{marks} and {AT_LENGTH}", more, ["--touched", *rest]) for marks, more in STAGES]
     bad = [code for code in codes if code not in (PASSED, NOTHING_COLLECTED)]
     return bad[0] if bad else min(codes)
 

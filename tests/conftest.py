@@ -1,11 +1,12 @@
 """Shared by all tests."""
 
 import gc
+import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from hypothesis import HealthCheck, settings
 import private_slurm
 from private_postgres import PrivatePostgres, postgres
 from private_slurm import PrivateSlurm
+from suite_times import TIMES
 from tests.messages import MessagesServer
 from tests.modal_emulator import ModalEmulator
 from tests.order import dealt, weight
+from tests.touched import left_out, look
 
 MEMORY = Path("/dev/shm")
 ROOM = 2 << 30  # bytes; what tests leave in their folders until the next run
@@ -71,6 +74,7 @@ settings.load_profile("test")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--unit", action="store_true", help="read no file of which make unit runs nothing")
+    parser.addoption("--touched", action="store_true", help="run what says more of an extra only where it changed")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -88,6 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
     Nobody's own settings take part; a browser writes beside them. Workers have all of it from who started them.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if config.getoption("--touched"):
+        look(config.rootpath)
     if _can_hold_folders(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
         os.environ.setdefault("TMPDIR", str(MEMORY))
@@ -110,9 +116,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.nodeid.startswith(LONG):
             item.add_marker("long")
     yield
+    if config.getoption("--touched"):
+        out = set(left_out(items))
+        items[:] = [item for item in items if item not in out]
+        config.hook.pytest_deselected(items=list(out))
+        _tell((item.nodeid, None) for item in out)
     if workers := getattr(config, "workerinput", {}).get("workercount"):
         weights = {item: weight(mark.name for mark in item.iter_markers()) for item in items}
         items[:] = dealt(items, workers, lambda item: item.nodeid.partition("::")[0], weights.__getitem__)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # who started the workers hears it, too
+        _tell([(report.nodeid, report.duration)])
+
+
+def _tell(times: Iterable[tuple[str, float | None]]) -> None:
+    """Whoever started this may want to know what each test took; nothing, where it was left out."""
+    if path := os.environ.get(TIMES):
+        with Path(path).open("a") as file:
+            file.writelines(f"{json.dumps(each)}\n" for each in times)
 
 
 @pytest.hookimpl(wrapper=True)

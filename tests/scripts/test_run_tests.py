@@ -14,7 +14,7 @@ def test_worst_of_both(monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int], 
     """A failure of either stage is told; a stage without tests is none, unless both are."""
     left = list(codes)
     monkeypatch.setattr(run_tests, "stage", lambda *_: left.pop(0))
-    assert run_tests.main([]) == told
+    assert run_tests.run([]) == told
 
 
 def test_own_marks_narrow_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +26,7 @@ def test_own_marks_narrow_the_stages(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0
 
     monkeypatch.setattr(run_tests, "_pytest", ran)
-    assert run_tests.main(["-m", "crash or e2e"]) == 0
+    assert run_tests.run(["-m", "crash or e2e"]) == 0
     assert asked == [
         "(alone and not slurm and not (slow or fuzz)) and (crash or e2e)",
         "(not alone and not slurm and not (slow or fuzz)) and (crash or e2e)",
@@ -42,7 +42,7 @@ def test_tests_that_run_alone_are_found(monkeypatch: pytest.MonkeyPatch) -> None
         return 0
 
     monkeypatch.setattr(run_tests, "_pytest", ran)
-    assert run_tests.main(["-x"]) == run_tests.main([__file__]) == 0
+    assert run_tests.run(["-x"]) == run_tests.run([__file__]) == 0
     alone, others, *named = asked
     assert {Path(word).name for word in alone if word.endswith(".py")} >= {"test_command_line.py", "test_speedup.py"}
     assert not [word for words in (others, *named) for word in words if word.endswith(".py") and word != __file__]
@@ -57,7 +57,7 @@ def test_thorough_leaves_out_slurm_only(monkeypatch: pytest.MonkeyPatch) -> None
         return 0
 
     monkeypatch.setattr(run_tests, "stage", stage)
-    assert run_tests.main(["--thorough", "-x"]) == 0
+    assert run_tests.run(["--thorough", "-x"]) == 0
     rest = ["--hypothesis-profile", "thorough", "-x"]
     assert asked == [("alone and not slurm", rest), ("not alone and not slurm", rest)]
 
@@ -71,8 +71,8 @@ def test_slurm_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         return 1
 
     monkeypatch.setattr(run_tests, "stage", stage)
-    assert run_tests.main(["--slurm", "-x"]) == 1
-    assert asked == [("slurm", ["-x"])]
+    assert run_tests.run(["--slurm", "-x"]) == 1
+    assert asked == [("slurm", ["--touched", "-x"])]
 
 
 SUITE = """
