@@ -1,7 +1,7 @@
 """Which files a change touched: what says more of an extra than that it works runs where the extra changed.
 
-A test with the mark `touching("orchestrator/views/page")` runs in `make test` and in CI where a file of that folder, or
-of the test's own, changed within a day or is not committed; `make thorough` runs it always. Where nothing tells what
+A test with the mark `touching("page")` runs in `make test` and in CI where a file of that extra, or the test's own,
+changed within a day or is not committed; `make thorough` runs it always. Where nothing tells what
 changed (no git, no history that long), everything did.
 """
 
@@ -11,6 +11,24 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+
+# What the promises of each backend rest on.
+CONTRACT = ("sandbox/backend.py", "sandbox/job.py", "sandbox/live.py", "sandbox/session.py", "sandbox/wire")
+# Where an extra lies, its tests included: `touching("modal")`.
+EXTRAS = {
+    "modal": ("sandbox/backends/modal", "tests/modal_emulator", "tests/sandbox/modal", *CONTRACT),
+    "skypilot": (
+        "sandbox/backends/skypilot", "sandbox/box", "scripts/private_slurm.py", "scripts/slurm_files.py",
+        "tests/sandbox/skypilot", "tests/slurm", *CONTRACT,
+    ),
+    "postgres": ("orchestrator/ledger", "scripts/private_postgres.py"),
+    "page": ("orchestrator/views/page", "tests/orchestrator/views/page"),
+    "importing": ("orchestrator/discovery", "orchestrator/importing", "orchestrator/judge/guest"),
+    "audit": ("orchestrator/examine", "orchestrator/judge"),
+    "models": ("images/agent", "orchestrator/agents", "orchestrator/llm", "orchestrator/playbook"),
+    "operators": ("orchestrator/proposers/operators",),
+    "packaging": ("deploy", "images", "orchestrator/machine", "pyproject.toml", "requirements.txt"),
+}  # fmt: skip
 
 SINCE = "BLASTDOOR_SINCE"  # a revision in place of the last one that is a day old; HEAD: only what is not committed
 FOUND = "BLASTDOOR_TOUCHED"  # workers are told by who started them: all must choose the same
@@ -59,5 +77,5 @@ def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
 
 def _places(item: pytest.Item) -> list[str]:
     """All that its marks name, and its own file."""
-    named = [place for mark in item.iter_markers("touching") for place in mark.args]
+    named = [place for mark in item.iter_markers("touching") for extra in mark.args for place in EXTRAS[extra]]
     return [*named, item.nodeid.partition("::")[0]] if named else []

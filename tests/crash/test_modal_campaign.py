@@ -18,7 +18,13 @@ from tests.crash.modal_campaign import ATTEMPTS, main
 from tests.modal_emulator import ModalEmulator
 from tests.started import WITH_MODAL, Started
 
-pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.modal,
+    pytest.mark.docker,
+    pytest.mark.crash,
+    pytest.mark.timeout(600),
+    pytest.mark.touching("modal"),
+]
 
 REACHED_S = 180.0
 PROGRAM = f"{main.__module__}:{main.__name__}"

@@ -21,7 +21,12 @@ from tests.crash.nursery import child
 from tests.crash.scripted_campaign import checked, make
 from tests.crash.test_scripted_campaign import TARGET, calm, endure, seen
 
-pytestmark = [pytest.mark.postgres, pytest.mark.crash, pytest.mark.usefixtures("database")]
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.crash,
+    pytest.mark.usefixtures("database"),
+    pytest.mark.touching("postgres"),
+]
 
 ROUNDS = pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.slow)])
 

@@ -9,7 +9,13 @@ import pytest
 from private_slurm import PrivateSlurm
 from tests.e2e.backends import GOLD, JUDGE, SENT, blastdoor, circle_packing, run
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.slow,
+    pytest.mark.docker,
+    pytest.mark.timeout(1800),
+    pytest.mark.touching("skypilot"),
+]
 _PIECE = 1 << 20
 
 

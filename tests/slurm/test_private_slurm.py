@@ -14,7 +14,7 @@ import pytest
 import private_slurm
 from own_processes import own_processes, processes_saying
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600), pytest.mark.touching("skypilot")]
 
 SCRIPTS = Path(private_slurm.__file__).parent
 OWNER = """

@@ -12,7 +12,7 @@ from own_processes import processes_saying
 from private_slurm import PrivateSlurm
 from slurm_files import ABSENT_GPU, CPU_USD, CPUS, GIB_USD, GPU
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900), pytest.mark.touching("skypilot")]
 
 NAME = "plain"
 SLEEP = "sleep 314.159265358"  # to be found among all processes

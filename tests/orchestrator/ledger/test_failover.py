@@ -27,7 +27,7 @@ from tests.fault_proxy import FaultProxy
 from tests.orchestrator.ledger.proxy import Cut, Proxy, proxy
 from tests.orchestrator.ledger.raw import Raw
 
-pytestmark = [pytest.mark.postgres, pytest.mark.parametrize("kind", ["postgres"])]
+pytestmark = [pytest.mark.postgres, pytest.mark.parametrize("kind", ["postgres"]), pytest.mark.touching("postgres")]
 
 AT = "2026-01-02T03:04:05+00:00"
 

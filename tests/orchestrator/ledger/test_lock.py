@@ -130,10 +130,11 @@ def test_fork_does_not_inherit(path: Path) -> None:
 def test_looking_does_not_disturb(path: Path) -> None:
     """However often others look whether someone works, who wants to start can."""
     stop = threading.Event()
+    seen: set[Holder | None] = set()
 
     def look() -> None:
         while not stop.is_set():
-            held_by(path)
+            seen.add(held_by(path))
 
     watchers = [threading.Thread(target=look) for _ in range(3)]
     for watcher in watchers:
@@ -141,11 +142,12 @@ def test_looking_does_not_disturb(path: Path) -> None:
     try:
         for _ in range(100):
             with CampaignLock(path):
-                pass
+                assert held_by(path) is not None
     finally:
         stop.set()
         for watcher in watchers:
             watcher.join()
+    assert len(seen) > 1, "they looked while nobody worked, and while somebody did"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"pid": "x"}', '{"pid": 1}', "\x00\xff"])

@@ -21,7 +21,7 @@ from sandbox.box.timer import end_everything
 from sandbox.box.work import OWNERS, Root, _unpack
 from tests.sandbox.skypilot.grounds import REPOSITORY
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.touching("skypilot")]
 
 LIMITS = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
 

@@ -10,7 +10,7 @@ from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import APP, Bare, until
 from tests.sandbox.make_wheel import make_wheel
 
-pytestmark = [pytest.mark.modal, pytest.mark.docker]
+pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.touching("modal")]
 
 
 async def said(sandbox: modal.Sandbox, *words: str) -> str:

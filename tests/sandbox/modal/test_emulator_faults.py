@@ -11,7 +11,7 @@ from modal.exception import AlreadyExistsError, AuthError, ResourceExhaustedErro
 from tests.modal_emulator import ModalEmulator, When
 from tests.modal_emulator.bare import APP, Bare, until
 
-pytestmark = [pytest.mark.modal, pytest.mark.docker]
+pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.touching("modal")]
 
 
 async def test_a_failure_before_the_effect(bare: Bare, modal_emulator: ModalEmulator) -> None:

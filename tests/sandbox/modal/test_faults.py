@@ -36,7 +36,7 @@ from tests.sandbox.modal.life import (
     reap_as_another,
 )
 
-pytestmark = [pytest.mark.modal, pytest.mark.docker]
+pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.touching("modal")]
 
 AFTER_A_LOST_REPLY = (
     "SandboxGetCommandRouterAccess",

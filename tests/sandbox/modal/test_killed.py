@@ -20,7 +20,7 @@ from tests.sandbox.modal import doomed_owner
 from tests.sandbox.modal.life import BUNDLE, GPU_JOB, JOB, at_once, reap_as_another
 from tests.started import WITH_MODAL, Started
 
-pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash]
+pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash, pytest.mark.touching("modal")]
 
 OWNER = f"{doomed_owner.__name__}:main"
 REACHED_S = 120.0

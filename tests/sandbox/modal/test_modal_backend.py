@@ -20,7 +20,7 @@ from sandbox.link import Deadlines
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import Bare, until
 
-pytestmark = [pytest.mark.modal, pytest.mark.docker]
+pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.touching("modal")]
 
 LIMITS = Limits(wall=30, memory="128MiB", cpus=0.5, pids=64, open_files=256)
 

@@ -13,7 +13,7 @@ from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import until
 
-pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash]
+pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash, pytest.mark.touching("modal")]
 
 
 @contextlib.asynccontextmanager

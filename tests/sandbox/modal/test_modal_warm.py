@@ -16,7 +16,7 @@ from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import until
 from tests.sandbox.modal.life import close
 
-pytestmark = [pytest.mark.modal, pytest.mark.docker]
+pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.touching("modal")]
 
 JOB = Job(command=("sh", "-c", "echo well"), limits=Limits(wall=30, memory="64MiB"))
 LONG = JOB.model_copy(update={"limits": Limits(wall=6 * 3600, memory="64MiB")})

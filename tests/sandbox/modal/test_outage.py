@@ -23,7 +23,7 @@ from tests.fault_proxy import FaultProxy
 from tests.modal_emulator import ModalEmulator
 from tests.sandbox.modal.life import BUNDLE, LIMITS, close
 
-pytestmark = [pytest.mark.modal, pytest.mark.docker]
+pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.touching("modal")]
 
 AWAY_S = 1.0
 JOB = Job(command=("sh", "-c", "echo begun; sleep 2; cat main.txt > /work/out/x; echo over"), limits=LIMITS)

@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import errno
-import json
 import os
 import resource
 import subprocess
@@ -407,10 +406,6 @@ async def test_link_sends_more_than_a_pipe_holds() -> None:
     assert got == data
     link.theirs.close()
     link.close()
-
-
-def test_specification_is_json() -> None:
-    json.dumps(spec(loopback=True))
 
 
 LATER = """

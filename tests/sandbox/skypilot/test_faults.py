@@ -20,6 +20,8 @@ from tests.sandbox.skypilot.connecting import Purse, connected, settings
 from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Dead, Fault, Yard, YardProvisioner
 
+pytestmark = pytest.mark.touching("skypilot")
+
 JOB = Job(command=("true",), limits=Limits(wall=5))
 METHODS = ("launch", "send", "call", "submit", "down", "requests", "clusters", "cancel_requests")
 OFTEN = ("launch", "launch", "down", "submit")

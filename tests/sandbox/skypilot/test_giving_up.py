@@ -19,6 +19,8 @@ from tests.sandbox.skypilot.connecting import connected, settings
 from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Fault, Yard, YardProvisioner
 
+pytestmark = pytest.mark.touching("skypilot")
+
 JOB = Job(command=("true",), limits=Limits(wall=5))
 
 

@@ -16,6 +16,8 @@ from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Fault, Yard, YardProvisioner
 from tests.virtual_time import VirtualTime
 
+pytestmark = pytest.mark.touching("skypilot")
+
 JOB = Job(command=("true",), limits=Limits(wall=10, grace=1))
 PATIENCE_S = 180.0
 

@@ -8,6 +8,8 @@ import pytest
 from sandbox.backends.skypilot.pipe import BROKEN, bounded_output
 from sandbox.errors import Unavailable
 
+pytestmark = pytest.mark.touching("skypilot")
+
 
 def local(line: str, output: Path) -> int:
     return subprocess.run(["bash", "-c", f"({line}) > {output}"], stderr=subprocess.DEVNULL, check=False).returncode

@@ -17,6 +17,8 @@ from tests.sandbox.skypilot.connecting import Purse, connected, settings
 from tests.sandbox.skypilot.grounds import PaperMachine, report_bytes
 from tests.sandbox.skypilot.yard import Yard, YardProvisioner
 
+pytestmark = pytest.mark.touching("skypilot")
+
 JOB = Job(command=("true",), limits=Limits(wall=10, grace=1))
 REFUSED = report_bytes(Report(Failed(error="refused", reason="the image is refused: it is none of ours"), {}, b""))
 

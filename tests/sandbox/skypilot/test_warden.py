@@ -14,6 +14,8 @@ from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Yard, YardProvisioner
 from tests.virtual_time import VirtualTime
 
+pytestmark = pytest.mark.touching("skypilot")
+
 JOB = Job(command=("true",), limits=Limits(wall=5))
 
 

@@ -56,7 +56,8 @@ async def test_a_server_that_has_just_begun_answers_several_at_once(stage: Stage
     stage.write()
     (name,) = find_campaigns([stage.folder])
     async with Site(stage.folder) as site:
-        await asyncio.gather(*(site.get(f"/api/campaign/{name}{target}") for target in ("", "/board")))
+        answers = await asyncio.gather(*(site.get(f"/api/campaign/{name}{target}") for target in ("", "/board")))
+    assert all(answers)
 
 
 @pytest.mark.parametrize(
