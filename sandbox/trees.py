@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from sandbox.errors import Unavailable
+from sandbox.mounts import MOUNTS, mounts_of
 
-_MOUNTS = Path("/proc/self/mountinfo")
+_MOUNTS = MOUNTS
 # More than any honest tree has. A path within them fits into what the kernel takes, wherever the tree is kept.
 MOST_PARTS = 256
 MOST_BYTES = 2048
@@ -45,26 +46,18 @@ def remove_tree(folder: Path) -> None:
 def remove_unmounted(folder: Path) -> None:
     """Harmless when it is gone. Raises Unavailable, and removes nothing, while something is mounted in there."""
     if mounted := mounts_below(folder.parent.resolve() / folder.name):
-        raise Unavailable(f"{mounted[0]} is mounted below {folder}; unmount it, nothing is removed through a mount")
+        first = os.fsencode(mounted[0]).decode("utf-8", "backslashreplace")  # a name that no log can write is none
+        raise Unavailable(f"{first} is mounted below {folder}; unmount it, nothing is removed through a mount")
     remove_tree(folder)
 
 
 def mounts_below(folder: Path) -> list[str]:
-    """At it or below, in our own namespace, as the kernel writes them."""
-    found: list[str] = []
-    mounts = _MOUNTS.read_text()
-    if f" {folder}" not in mounts and "\\" not in mounts:
-        return found
-    for line in mounts.splitlines():
-        target = _plain(line.split()[4])
-        if target == str(folder) or target.startswith(f"{folder}{os.sep}"):
-            found.append(target)
-    return found
-
-
-def _plain(path: str) -> str:
-    """Blanks and the like are written as octal numbers there."""
-    return path.encode().decode("unicode_escape").encode("latin-1").decode("utf-8", "replace") if "\\" in path else path
+    """At it or below, in our own namespace."""
+    table = _MOUNTS.read_bytes()
+    if b" " + os.fsencode(folder) not in table and b"\\" not in table:
+        return []
+    found = (it.folder for it in mounts_of(table))
+    return [it for it in found if it == str(folder) or it.startswith(f"{folder}{os.sep}")]
 
 
 def _empty(top: int) -> None:

@@ -33,6 +33,7 @@ STOP_SECONDS = 40
 DETACH = 2  # MNT_DETACH; a small Debian has no umount command
 # A unix socket's path holds 107 bytes; the longest one below the run folder takes this many of them.
 LONGEST_SOCKET = len("/exec/containerd/containerd-debug.sock.ttrpc")
+_MOUNTS = Path("/proc/self/mountinfo")
 ROOM = 1 << 30  # bytes that the smallest set of images takes
 
 
@@ -247,9 +248,10 @@ def _own_folder(folder: Path) -> None:
 
 def _unmount(folder: Path) -> None:
     """Unmounts what a daemon left mounted below a folder, deepest first."""
-    points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    for point in sorted((p for p in points if p.startswith(f"{folder}/")), key=len, reverse=True):
-        ctypes.CDLL(None).umount2(os.fsencode(point), DETACH)
+    # As bytes: whoever mounts may take any name.
+    points = [line.split(b" ")[4] for line in _MOUNTS.read_bytes().split(b"\n") if line]
+    for point in sorted((p for p in points if p.startswith(os.fsencode(folder) + b"/")), key=len, reverse=True):
+        ctypes.CDLL(None).umount2(point, DETACH)
 
 
 def _remove(folder: Path) -> None:

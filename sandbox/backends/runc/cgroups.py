@@ -15,11 +15,11 @@ from pathlib import Path
 
 from sandbox.backends.runc.rootless import HOW, rights_here
 from sandbox.errors import Refused, Unavailable
+from sandbox.mounts import MOUNTS, mounts_of
 
 WANTED = ("cpu", "memory", "pids")
 KILL_S = 20.0
 _PAUSE_S = 0.002
-_MOUNTS = Path("/proc/self/mountinfo")
 _OURS = Path("/proc/self/cgroup")
 _SWAPS = Path("/proc/swaps")
 # In version 2 a group whose controllers are handed on has no processes itself: ours go into one beside the chambers'.
@@ -46,10 +46,10 @@ class Cgroups:
         self._all = tuple(replace(it, folder=it.folder / place) for it in hierarchies)
 
     @classmethod
-    def of_this_machine(cls, mounts: Path = _MOUNTS) -> "Cgroups":
+    def of_this_machine(cls, mounts: Path = MOUNTS) -> "Cgroups":
         """Raises Refused where the kernel, or who started us, gives no controller that a limit needs."""
         place = _delegated(_OURS.read_text()) if rights_here().rootless else ""
-        found = cls(tuple(_hierarchies(mounts.read_text(), place)), place)
+        found = cls(tuple(_hierarchies(mounts.read_bytes(), place)), place)
         if missing := [name for name in WANTED if not found._with(name)]:
             raise Refused(
                 f"no {missing[0]} cgroup is there, and no limit on it would hold; mount /sys/fs/cgroup, "
@@ -293,12 +293,10 @@ def _delegated(ours: str) -> str:
     return found.pop()
 
 
-def _hierarchies(mountinfo: str, place: str) -> Iterator[Hierarchy]:
+def _hierarchies(table: bytes, place: str) -> Iterator[Hierarchy]:
     seen: set[Path] = set()
-    for line in mountinfo.splitlines():
-        before, _, after = line.partition(" - ")
-        folder = Path(before.split()[4])
-        kind, _, options = [*after.split(), "", "", ""][:3]
+    for name, kind, options in mounts_of(table):
+        folder = Path(name)
         if kind not in ("cgroup", "cgroup2") or folder in seen:
             continue
         seen.add(folder)

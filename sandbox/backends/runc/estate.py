@@ -16,6 +16,7 @@ from sandbox.backends.runc.cgroups import KILL_S, Cgroups
 from sandbox.backends.runc.trees import make_private
 from sandbox.errors import Refused, SandboxError, Unavailable
 from sandbox.logger import logger
+from sandbox.mounts import MOUNTS, mounts_of
 from sandbox.tenancy import Mark, Tenancy
 from sandbox.trees import remove_tree, remove_unmounted
 
@@ -27,7 +28,7 @@ _PLACE = "place"
 _AGAIN_S = 0.5
 # In memory, and open to everybody: nobody removes there what is another's.
 MEMORY = Path("/dev/shm")
-_MOUNTS = Path("/proc/self/mountinfo")
+_MOUNTS = MOUNTS
 
 
 def group_of(owner: str, chamber: str = "") -> str:
@@ -195,5 +196,4 @@ def _is_ours(place: Path) -> bool:
 
 
 def _is_memory(folder: Path) -> bool:
-    found = (line.split(" - ") for line in _MOUNTS.read_text().splitlines())
-    return any(before.split()[4] == str(folder) and after.split()[0] == "tmpfs" for before, after in found)
+    return any(it.folder == str(folder) and it.kind == "tmpfs" for it in mounts_of(_MOUNTS.read_bytes()))
