@@ -12,10 +12,14 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from sandbox.logger import logger
+
+T = TypeVar("T")
 _OWNER = re.compile(r"[0-9a-f]{12}")
 
 
@@ -50,10 +54,25 @@ class Tenancy:
         return Mark(self.owner, self.place, int(self._clock() + lifetime_s) + 1)
 
     def is_over(self, mark: Mark) -> bool:
-        """Whether nobody can still be working with it. Never true of what a living owner on this place made."""
+        """Whether nobody can still be working with it. Never true of what a living owner on this place made.
+
+        Raises OSError where that cannot be told: a lock of another user's, or something else in its place.
+        """
         if mark.place == self.place:
             return not self._lives(mark.owner)
         return self._clock() >= mark.ends
+
+    def sorted_out(self, marked: Iterable[tuple[T, Mark]]) -> tuple[list[T], list[T]]:
+        """What is over, and that of which it cannot be told, which is said: one odd lock keeps nobody from the rest."""
+        over: list[T] = []
+        unknown: list[T] = []
+        for it, mark in marked:
+            try:
+                over += [it] if self.is_over(mark) else []
+            except OSError as error:
+                logger(owner=mark.owner).warning("owner.not_known", reason=str(error))
+                unknown.append(it)
+        return over, unknown
 
     def release(self) -> None:
         if self._descriptor is not None:

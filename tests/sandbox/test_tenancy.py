@@ -1,11 +1,16 @@
 """Who is alive where a provider keeps no lease of ours."""
 
+import errno
 import os
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
 
 from sandbox.tenancy import Mark, Tenancy
 
@@ -76,3 +81,29 @@ def test_copied_folder_is_another_place(tmp_path: Path) -> None:
     copied = Tenancy(tmp_path / "copy")
     assert copied.place != mine.place
     assert not copied.is_over(mine.mark(1000))
+
+
+@pytest.mark.parametrize("odd", ["a folder", "a link to itself", "another user's"])
+def test_an_odd_lock_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str) -> None:
+    """Nobody can tell whether its owner lives, so what it made is left, and said; of all others it is told as ever."""
+    here, living, dead, unknown = (Tenancy(tmp_path) for _ in range(4))
+    marks = {name: it.mark(1000) for name, it in (("living", living), ("unknown", unknown), ("dead", dead))}
+    dead.release()
+    unknown.release()
+    lock = tmp_path / unknown.owner
+    opened = os.open
+
+    def refused(path: object, *more: Any) -> int:
+        if path == lock:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(cast("Path", path), *more)
+
+    if odd == "a folder":
+        lock.mkdir()
+    elif odd == "a link to itself":
+        lock.symlink_to(lock)
+    else:
+        monkeypatch.setattr(os, "open", refused)
+    with capture_logs() as logs:
+        assert here.sorted_out(marks.items()) == (["dead"], ["unknown"])
+    assert [(it["event"], it["owner"]) for it in logs] == [("owner.not_known", unknown.owner)]

@@ -45,13 +45,13 @@ def mark_of(tags: Mapping[str, str]) -> Mark | None:
 
 async def reap(engine: "ModalEngine", tenancy: Tenancy) -> tuple[list[str], list[str]]:
     """End what nobody can still be working with, never a living owner's; what was ended, and what could not be."""
-    over = []
+    marked = []
     for sandbox, tags in await engine.running(OURS):
-        mark = mark_of(tags)
-        if mark and tenancy.is_over(mark):
-            over.append((sandbox, tags.get(NAME, sandbox.sandbox_id)))
+        if mark := mark_of(tags):
+            marked.append(((sandbox, tags.get(NAME, sandbox.sandbox_id)), mark))
+    over, unknown = tenancy.sorted_out(marked)
     results = await asyncio.gather(*(sandbox.end() for sandbox, _ in over), return_exceptions=True)
-    ended, left = [], []
+    ended, left = [], [name for _, name in unknown]
     for (_, name), result in zip(over, results, strict=True):
         if isinstance(result, SandboxError):
             logger(chamber=name).warning("chamber.not_reaped", reason=str(result))

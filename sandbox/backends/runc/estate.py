@@ -111,12 +111,13 @@ class Estate:
 
     def reap(self) -> tuple[list[str], list[str]]:
         """End what owners left that are gone, never a living one's: what was ended, and what could not be."""
+        place = self._tenancy.place
+        others = ((it, Mark(it, place, 0)) for it in owners(self._shared) if it != self.owner)
+        over, unknown = self._tenancy.sorted_out(others)
         ended: list[str] = []
-        left: list[str] = []
-        for owner in owners(self._shared):
+        left = [f"blastdoor-{it}" for it in unknown]
+        for owner in over:
             try:
-                if owner == self.owner or not self._tenancy.is_over(Mark(owner, self._tenancy.place, 0)):
-                    continue
                 ended += sweep(self._shared, owner, self.cgroups)
                 (self._shared / "owners" / owner).unlink(missing_ok=True)
             except (SandboxError, OSError, ValueError) as error:  # also of a file that a power cut left half written

@@ -46,15 +46,15 @@ async def found(provisioner: Provisioner) -> list[str]:
 
 async def reap(provisioner: Provisioner, tenancy: Tenancy, pause_s: float = PAUSE_S) -> tuple[list[str], list[str]]:
     """End what belongs to owners that are gone; never a living one's. What was ended, and what is left for the next."""
-    ended, left = [], []
-    for name in await found(provisioner):
-        mark = mark_of(name)
-        if mark and tenancy.is_over(mark):
-            try:
-                await end(provisioner, name, pause_s)
-            except Unavailable as error:
-                logger(cluster=name).warning("cluster.not_ended", reason=str(error))
-                left.append(name)
-            else:
-                ended.append(name)
+    marked = [(name, mark) for name in await found(provisioner) if (mark := mark_of(name))]
+    over, left = tenancy.sorted_out(marked)
+    ended = []
+    for name in over:
+        try:
+            await end(provisioner, name, pause_s)
+        except Unavailable as error:
+            logger(cluster=name).warning("cluster.not_ended", reason=str(error))
+            left.append(name)
+        else:
+            ended.append(name)
     return ended, left

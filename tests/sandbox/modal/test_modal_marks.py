@@ -51,7 +51,9 @@ def test_what_is_not_ours_has_no_mark() -> None:
 
 
 async def test_reap(tmp_path: Path) -> None:
-    """The dead owner's sandbox is ended. A living owner's is not, nor a stranger's before its end."""
+    """The dead owner's sandbox is ended. A living owner's is not, nor a stranger's before its end, nor
+    one whose owner's lock is none: nobody can tell, and that stops nobody.
+    """
     here = Tenancy(tmp_path / "here", lambda: NOW)
     living, dead = Tenancy(tmp_path / "here", lambda: NOW), Tenancy(tmp_path / "here", lambda: NOW)
     away = Tenancy(tmp_path / "away", lambda: NOW)
@@ -67,8 +69,12 @@ async def test_reap(tmp_path: Path) -> None:
     overdue = engine.add(tags_of(away.mark(-100), "overdue"))
     engine.add(tags_of(dead.mark(100), "stuck"), fails=True)
     dead.release()
+    odd = Tenancy(tmp_path / "here", lambda: NOW)
+    kept.append(engine.add(tags_of(odd.mark(100), "unknown")))
+    odd.release()
+    (tmp_path / "here" / odd.owner).mkdir()
     ended, left = await reap(engine, here)  # type: ignore[arg-type]  # it stands for one
-    assert (sorted(ended), left) == (["orphan", "overdue"], ["stuck"])
+    assert (sorted(ended), left) == (["orphan", "overdue"], ["unknown", "stuck"])
     assert (orphan.ended, overdue.ended) == (True, True)
     assert not any(sandbox.ended for sandbox in kept)
     for tenancy in (here, living, away):

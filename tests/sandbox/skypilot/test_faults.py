@@ -190,6 +190,24 @@ async def test_owners_elsewhere_are_left_until_their_end(tmp_path: Path) -> None
     await asyncio.gather(there.close(), here.close())
 
 
+async def test_an_odd_lock_keeps_nobody_from_their_work(tmp_path: Path) -> None:
+    """Nobody can tell whether its owner lives: what that one made is left, and said, and others are reaped."""
+    yard = Yard(lambda _: PaperMachine())
+    dead, unknown = [await connected(YardProvisioner(yard), settings(tmp_path)) for _ in range(2)]
+    names = [(await it.open(JOB)).name for it in (dead, unknown)]
+    for it in (dead, unknown):
+        it.tenancy.release()
+    lock = unknown.tenancy._path
+    lock.mkdir()
+    living = await connected(YardProvisioner(yard), settings(tmp_path))
+    assert living.unreaped == (names[1],)
+    assert list(await YardProvisioner(yard).clusters()) == [names[1]]
+    lock.rmdir()
+    assert await living.reap() == [names[1]]
+    assert not living.unreaped
+    await asyncio.gather(dead.close(), unknown.close(), living.close())
+
+
 async def test_what_could_not_be_reaped_is_known(tmp_path: Path) -> None:
     """Whoever comes next knows what a dead owner left that SkyPilot does not end: it may still cost money."""
     yard = Yard(lambda _: PaperMachine())
