@@ -75,11 +75,18 @@ class Estate:
         (self.folder / chamber / _CLAIM).write_text("\n".join(gpus), "utf-8")
 
     def claims(self) -> dict[str, list[str]]:
-        """The GPUs of every owner's chambers, also of one that is dead and not yet swept."""
+        """The GPUs of every owner's chambers, also of one that is dead and not yet swept.
+
+        A claim that cannot be read is passed over: whatever still uses a GPU is found by the driver.
+        """
         found = {}
         for file in (self._shared / "chambers").glob(f"*/*/{_CLAIM}"):
-            with contextlib.suppress(FileNotFoundError):  # it ended meanwhile
+            try:
                 found[file.parent.name] = file.read_text("utf-8").splitlines()
+            except FileNotFoundError:
+                continue  # it ended meanwhile
+            except (OSError, ValueError) as error:  # also of a file that a power cut left half written
+                logger(chamber=file.parent.name).warning("claim.not_read", reason=str(error))
         return found
 
     def group(self, chamber: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from sandbox.backends.runc import estate as estates
 from sandbox.backends.runc.cgroups import WANTED, Cgroups, Hierarchy
@@ -154,6 +155,24 @@ def test_t96_what_cannot_be_reaped_keeps_nobody_from_their_work(
     new = Estate(state, groups)
     assert new.reap() == ([f"blastdoor-{other.owner}"], [f"blastdoor-{died.owner}"])
     assert bool(new.claims()) == (not left.startswith("a file"))
+
+
+@pytest.mark.parametrize("odd", ["no text", "a folder", "gone"])
+def test_a_claim_that_cannot_be_read(groups: Cgroups, tmp_path: Path, odd: str) -> None:
+    """It is said, and hides no other: whoever wants a GPU is not told that a chamber could not be prepared."""
+    died, living = Estate(tmp_path / "state", groups), Estate(tmp_path / "state", groups)
+    claim = died.chamber("one", 9) / "gpus"
+    if odd == "a folder":
+        claim.mkdir()
+    elif odd == "no text":
+        claim.write_bytes(b"GPU-\xff")
+    else:
+        claim.symlink_to("nowhere")
+    living.chamber("two", 9)
+    living.claim("two", ["GPU-1"])
+    with capture_logs() as logs:
+        assert living.claims() == {"two": ["GPU-1"]}
+    assert [(it["event"], it["chamber"]) for it in logs] == [("claim.not_read", "one")] * (odd != "gone")
 
 
 @pytest.mark.parametrize("what", ["a link", "a folder of another"])
