@@ -8,10 +8,13 @@ from functools import cached_property
 
 from orchestrator.domain.fingerprint import DEFAULT_BINDS
 
-# Words of a name that say that a metric is a time, or made of one.
+# Words of a name that say that a metric is a time, or made of one; not where it says how far off a time is, or that
+# time is counted in steps. `makespan` is none: that of a schedule is computed.
 _OF_TIME = re.compile(
-    r"(?<![a-z])((milli|micro|nano)?seconds|per.second|secs?|[mun]s|minutes|time|timing|runtime|latency|latencies"
-    r"|elapsed|durations?|speed|speedup|throughput)(?![a-z])"
+    r"(?<![a-z])((milli|micro|nano)?seconds|[mun]?secs?|[mun]s|minutes|hours|time|timing|runtime|walltime|cputime"
+    r"|wall.?clock|latency|latencies|elapsed|durations?|speed|speedup|slowdown|throughput|[fqr]ps|iops"
+    r"|per.([mun]?s|secs?|seconds?|mins?|minutes?|hours?)|(?<=[ _.-])s$)(?![a-z])"
+    r"(?!.(errors?|loss|mae|r?mse|accuracy|complexity|series|steps?)(?![a-z]))"
 )
 
 
