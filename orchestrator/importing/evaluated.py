@@ -100,6 +100,9 @@ class Found:
         return [*self.functions, *(it for it in self.classes if it != FUNCTION)]
 
     def imported(self, request: ImportRequest, wanted: Wanted, lines: "Lines") -> Imported:
+        if wanted.metric in self.seen.timed and not self.why_noisy:
+            why = f"{self.evaluator} looks at a clock, and what that says may be in {wanted.metric}"
+            return replace(self, why_noisy=why).imported(request, wanted, lines)
         workspace = _copied(self.source, self.program_needs, self.evaluator)
         workspace |= wanted.guard.needs.files if wanted.guard else set()
         judge = _copied(self.source, self.judge_needs, self.program)

@@ -5,8 +5,8 @@ have is taken for reading files; every other import or name is a reason.
 import ast
 from collections.abc import Iterator
 
+from orchestrator.importing.clocks import dotted
 from orchestrator.importing.packages import KNOWN
-from orchestrator.importing.survey import dotted
 
 # Modules that calculate, or read files as data.
 _READING = frozenset([

@@ -6,7 +6,8 @@ An evaluator whose files have nothing that could run a text is given the candida
 import ast
 from collections.abc import Collection, Iterator, Mapping
 
-from orchestrator.importing.survey import dotted, lines_of
+from orchestrator.importing.clocks import dotted
+from orchestrator.importing.survey import lines_of
 
 _RUN = ("exec", "eval", "compile", "types.FunctionType", "types.CodeType")
 # By these a text gets to where a loader finds it; at the path that the evaluator has, every loader finds the stub.

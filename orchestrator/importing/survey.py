@@ -7,7 +7,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-_CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "time.process_time", "timeit.timeit", "timeit.repeat"}
+from orchestrator.importing.clocks import dotted, keys_reached, looks
+
 _SEEDS = re.compile(r"(^|\.)(seed|default_rng|RandomState|Random)$")
 _STARTERS = re.compile(r"(^|\.)(Popen|run|call|check_call|check_output|system|create_subprocess_exec)$")
 _SELF_GRADED = re.compile(r"^(is_solution|is_valid|verify|validate|check|grade|score|evaluate)(_|$)")
@@ -19,7 +20,9 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class Survey:
-    """`metrics` are the names that its dicts have, in the order of the text; `words` all names and words in it."""
+    """`metrics` are the names that its dicts have, in the order of the text; `words` all names and words in it; `timed`
+    the keys under which it may keep what came of a clock.
+    """
 
     entries: tuple[str, ...]
     metrics: tuple[str, ...]
@@ -28,6 +31,7 @@ class Survey:
     starts: tuple[str, ...]
     findings: tuple[str, ...]
     why_noisy: str
+    timed: frozenset[str] = frozenset()
     outside: str = ""
 
 
@@ -44,7 +48,8 @@ def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
         attributes=frozenset(_attributes(tree)),
         starts=tuple(dict.fromkeys(_started(calls))),
         findings=tuple(_findings(tree, calls, paths, name)),
-        why_noisy=_noise(calls, set(metrics), name),
+        why_noisy=_noise(tree, calls, set(metrics), name),
+        timed=keys_reached(tree),
         outside=_outside(tree, calls),
     )
 
@@ -98,14 +103,6 @@ def mentions(tree: ast.Module) -> set[str]:
     """Names of files and folders that its texts may mean."""
     texts = (it.value for it in ast.walk(tree) if isinstance(it, ast.Constant) and isinstance(it.value, str))
     return {part for text in texts if len(text) < 500 for part in text.split("/") if part}
-
-
-def dotted(node: ast.AST) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([*([node.id] if isinstance(node, ast.Name) else ["?"]), *reversed(parts)])
 
 
 def _metrics(tree: ast.Module) -> Iterator[str]:
@@ -183,7 +180,7 @@ def _findings(tree: ast.Module, calls: list[tuple[ast.Call, str]], paths: set[st
         yield (
             f"{name}:{at} reads the program's text, and finds that of a stub: a check of the source says nothing here"
         )
-    if at := lines_of(node for node, called in calls if called in _CLOCKS):
+    if at := lines_of(iter(looks(tree))):
         yield (
             f"{name}:{at} looks at a clock: the way to the other chamber is taken off, but a busy machine shows more"
             " than natively; let a call have a tenth of a second of work"
@@ -226,10 +223,10 @@ def lines_of(nodes: Iterator[ast.AST]) -> str:
     return ", ".join(map(str, lines[:3])) + more
 
 
-def _noise(calls: list[tuple[ast.Call, str]], metrics: set[str], name: str) -> str:
+def _noise(tree: ast.Module, calls: list[tuple[ast.Call, str]], metrics: set[str], name: str) -> str:
     """Why the same program may get another score, or nothing. A clock alone is none: most only tell what it says."""
     if any("random" in called.split(".") or called.endswith("default_rng") for _, called in calls):
         return f"{name} draws random numbers"
-    if any(called in _CLOCKS for _, called in calls) and any("speed" in metric for metric in metrics):
+    if any("speed" in metric for metric in metrics) and looks(tree):
         return f"{name} measures speed"
     return ""

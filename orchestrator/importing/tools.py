@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from orchestrator.importing.survey import dotted
+from orchestrator.importing.clocks import dotted
 
 # Debian's packages come from its own archive: none of these names can be taken by anybody else.
 TOOLCHAINS: dict[str, tuple[str, ...]] = {

@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Collection, Iterator
 
-from orchestrator.importing.survey import dotted, lines_of
+from orchestrator.importing.clocks import dotted
+from orchestrator.importing.survey import lines_of
 
 _WRITERS = (
     "write_text", "write_bytes", "dump", "save", "savez", "savez_compressed", "savetxt", "savefig", "to_csv", "to_json",
