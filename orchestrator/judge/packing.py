@@ -1,7 +1,8 @@
 """What it takes to unpack a request, by processor time of a process of ours.
 
 A rehearsal is taken off a candidate's time, and while it runs the candidate is there: with burners beside it, it could
-make the judge's chamber slow. It cannot make our own process compute for longer.
+make the judge's chamber slow. How long our own process waits for a processor is not counted. But whoever computes on
+the same core, or fills the same caches and memory, can still make what is counted longer; by how much is not bounded.
 """
 
 import asyncio
