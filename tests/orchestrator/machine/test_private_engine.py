@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.machine import private_engine
 from orchestrator.machine.private_engine import PrivateEngine, _find, _own_folder, _remove, answers
 from orchestrator.machine.programs import Unprepared
 from tests.conftest import Deep
@@ -49,4 +50,14 @@ def test_silence_is_no_engine(tmp_path: Path) -> None:
 def test_t96_what_the_daemon_kept_is_deep(deep: Deep, tmp_path: Path) -> None:
     """A step of an image can leave more folders in one another than Python's own removal takes."""
     _remove(deep(tmp_path / "engine", 1_500))
+    assert not (tmp_path / "engine").exists()
+
+
+def test_a_mount_of_any_name_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No UTF-8, or what ends a line or a word in texts of Python and nowhere else."""
+    names = (b"\xff", b"\r", b"\xc2\x85", b"\xc2\xa0")
+    (tmp_path / "mounts").write_bytes(b"".join(b"30 20 0:25 / /" + it + b" rw - tmpfs none rw\n" for it in names))
+    monkeypatch.setattr(private_engine, "_MOUNTS", tmp_path / "mounts")
+    (tmp_path / "engine").mkdir()
+    _remove(tmp_path / "engine")
     assert not (tmp_path / "engine").exists()
