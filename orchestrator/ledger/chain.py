@@ -29,7 +29,7 @@ class Entry:
 @dataclass(frozen=True)
 class Record:
     """An entry in its place. `epoch` says which orchestrator wrote it, and `rows` what all rows are once it is written
-    (see rows.py): empty where more was written with it, None in ledgers that began before there was such a seal.
+    (see rows.py): empty where more was written with it.
     """
 
     seq: int
@@ -39,7 +39,7 @@ class Record:
     epoch: int
     previous: str
     hash: str
-    rows: str | None = None
+    rows: str
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ def canonical(value: object) -> str:
     return _CANONICAL.encode(value)
 
 
-def seal(previous: str, seq: int, at: str, kind: str, body: str, epoch: int, rows: str | None = None) -> str:
+def seal(previous: str, seq: int, at: str, kind: str, body: str, epoch: int, rows: str) -> str:
     """SHA-256 over all fields, each with its length before it, so that no two records have one encoding.
 
     Raises UnicodeEncodeError for text that is not Unicode (lone surrogates).
     """
     digest = hashlib.sha256(_FORMAT)
-    for field in (previous, str(seq), at, kind, body, str(epoch), *(() if rows is None else (rows,))):
+    for field in (previous, str(seq), at, kind, body, str(epoch), rows):
         raw = field.encode()
         digest.update(b"%d:%s" % (len(raw), raw))
     return digest.hexdigest()
@@ -114,7 +114,7 @@ def check(record: Record, end: Head, epoch: int) -> None:
     ChainBroken.
     """
     seq = end.seq + 1
-    texts = (record.at, record.kind, record.body, record.previous, record.hash, record.rows or "")
+    texts = (record.at, record.kind, record.body, record.previous, record.hash, record.rows)
     if not (all(type(text) is str for text in texts) and type(record.seq) is int and type(record.epoch) is int):
         raise ChainBroken(seq, "a field is of another type")
     if record.seq != seq:

@@ -74,9 +74,6 @@ class Database(Protocol):
 
     def is_ours(self, connection: Connection) -> bool: ...
 
-    def widen(self, connection: Connection) -> None:
-        """For a ledger that was made before its records sealed rows. Raises NotALedger where there are none."""
-
     def standing(self, connection: Connection, rows: Sequence[Key] = ()) -> Standing:
         """Asked with every append. Until the transaction ends, nobody else can write."""
 

@@ -27,7 +27,7 @@ from tenacity.stop import stop_base
 from orchestrator.ledger.address import Address
 from orchestrator.ledger.chain import START, Head
 from orchestrator.ledger.database import Connection, Key, Standing
-from orchestrator.ledger.errors import Away, Held, LedgerError, NotALedger, ReadOnly
+from orchestrator.ledger.errors import Away, Held, LedgerError, ReadOnly
 from orchestrator.ledger.lock import UNKNOWN, Holder, introduced, introduction
 from orchestrator.ledger.postgres_connection import Driver, PostgresConnection
 from orchestrator.ledger.postgres_errors import translated
@@ -143,10 +143,6 @@ class Postgres:
         if about == [(MARK, False)]:
             raise ReadOnly(f"{self.name} is closed to this user (permission denied); ask its owner for the right")
         return about == [(MARK, True)]
-
-    def widen(self, connection: Connection) -> None:
-        del connection
-        raise NotALedger(f"{self.name} was begun by an earlier version; finish it with that one")
 
     def standing(self, connection: Connection, rows: Sequence[Key] = ()) -> Standing:
         kinds, ids = [kind for kind, _ in rows], [id_ for _, id_ in rows]

@@ -29,14 +29,12 @@ def digest(rows: int) -> str:
 
 
 def checked(rows: Mapping[tuple[str, str], str], last: Record | None, name: str) -> int:
-    """The sum of rows, which the last record seals. A ledger from before records sealed rows tells nothing of them.
-    Raises Forged and ChainBroken.
-    """
+    """The sum of rows, which the last record seals. Raises Forged and ChainBroken."""
     if last is not None:
         chain.check(last, Head(last.seq - 1, last.previous), last.epoch)
     try:
         found = added_up(rows)
-        is_sealed = found == 0 if last is None else last.rows in (None, digest(found))
+        is_sealed = found == 0 if last is None else last.rows == digest(found)
     except UnicodeEncodeError:  # bytes that are no text
         is_sealed = False
     if not is_sealed:

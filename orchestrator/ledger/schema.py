@@ -22,7 +22,7 @@ _TABLES = {
         "epoch {long} NOT NULL",
         "previous TEXT NOT NULL",
         "hash TEXT NOT NULL",
-        "rows TEXT",
+        "rows TEXT NOT NULL",
         "PRIMARY KEY (seq)",
     ),
     "projection": ("kind {key} NOT NULL", "id {key} NOT NULL", "body TEXT NOT NULL", "PRIMARY KEY (kind, id)"),

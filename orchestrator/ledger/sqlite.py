@@ -76,10 +76,6 @@ _MADE_UP = (
 )
 
 
-_WIDENED = ("ALTER TABLE events ADD COLUMN rows TEXT", "UPDATE meta SET value = '2' WHERE \"key\" = 'schema'")
-_WIDENED_TO_READ = ("CREATE TEMP VIEW events AS SELECT *, NULL AS rows FROM main.events",)
-
-
 _NO_TEXT = "Could not decode to UTF-8"
 
 
@@ -132,7 +128,6 @@ class Sqlite:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
         self._read_only = read_only
-        self._is_old = False
         self.name = str(path)
 
     def prepare(self) -> None:
@@ -160,10 +155,7 @@ class Sqlite:
         except BaseException:
             driver.close()
             raise
-        connection = SqliteConnection(driver)
-        if self._is_old and self._read_only:
-            self._widen(connection)
-        return connection
+        return SqliteConnection(driver)
 
     def settle(self, connection: Connection) -> None:
         """Write-ahead logging: readers and the writer do not wait for each other. The file remembers it."""
@@ -192,15 +184,6 @@ class Sqlite:
     def is_empty(self, connection: Connection) -> bool:
         zero = [(0,)]
         return connection.execute_all("PRAGMA application_id", "SELECT count(*) FROM sqlite_master") == [zero, zero]
-
-    def widen(self, connection: Connection) -> None:
-        self._is_old = True
-        self._widen(connection)
-
-    def _widen(self, connection: Connection) -> None:
-        """A reader of an old ledger adds the column for itself alone; who writes it makes it one of today."""
-        for statement in _WIDENED_TO_READ if self._read_only else _WIDENED:
-            connection.execute(statement)
 
     def standing(self, connection: Connection, rows: Sequence[Key] = ()) -> Standing:
         ((epoch, holder, seq, seal),) = connection.execute(_STAND)

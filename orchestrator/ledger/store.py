@@ -486,4 +486,4 @@ def _check_version(connection: Connection, database: Database) -> None:
     if (version := int(told[0][0])) > schema.VERSION:
         raise NewerVersion(database.name, version, schema.VERSION)
     if version < schema.VERSION:
-        database.widen(connection)
+        raise NotALedger(f"{database.name} was begun by an earlier version; finish it with that one")

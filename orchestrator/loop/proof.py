@@ -17,10 +17,10 @@ _NAMED = 6
 
 @dataclass(frozen=True)
 class Proof:
-    """`rows` is None for a ledger that began before its records sealed rows: those are compared with no event."""
+    """`rows` is how many there are."""
 
     chain: Verified
-    rows: int | None
+    rows: int
 
 
 def prove(ledger: Ledger, head: Head | None = None) -> Proof:
@@ -32,28 +32,25 @@ def prove(ledger: Ledger, head: Head | None = None) -> Proof:
     chain = verify(folded.each(ledger.read(limit=seen.head.seq)), head)
     if chain.head != seen.head:
         raise ChainBroken(chain.head.seq + 1, "it was changed while it was read")
-    if not folded.is_old and (wrong := sorted(folded.differing(seen.rows))):
+    if wrong := sorted(folded.differing(seen.rows)):
         names = ", ".join(short(" ".join(key), 80) for key in wrong[:_NAMED])
         more = f" and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
         raise Forged(f"rows are not what the events add up to: {names}{more}; keep them, and go back to a copy")
     ledger.check(seen)
-    return Proof(chain, None if folded.is_old else len(seen.rows))
+    return Proof(chain, len(seen.rows))
 
 
 class _Folded:
-    """What events add up to. Those of a ledger that began before rows were sealed are not folded."""
+    """What events add up to."""
 
     def __init__(self) -> None:
-        self.is_old = False
         self._state, self._accounts, self._booked = State(), Accounts(), False
 
     def each(self, records: Iterator[Record]) -> Iterator[Record]:
         """Folded once who asked for it has taken it, which is once it is known to be on the chain."""
         for record in records:
-            self.is_old |= record.rows is None
             yield record
-            if not self.is_old:
-                self._fold(record)
+            self._fold(record)
 
     def differing(self, rows: dict[Key, str]) -> set[Key]:
         """The keys of rows that are others, are missing, or come of no event."""

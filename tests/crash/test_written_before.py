@@ -1,7 +1,8 @@
 """Campaigns that an earlier version wrote: this one reads, proves and resumes them.
 
-`written_by_0.1.0` was made by that version and stays as it is. Three of its campaigns were killed in the middle, with
-held-out data and a change of the fleet, with noisy scores, and with a person who is asked; one is finished.
+`written_by_0.1.0` was made by that version. Its events are as they were; the chain, which sealed no rows then, and the
+rows were written anew. Three of its campaigns were killed in the middle, with held-out data and a change of the fleet,
+with noisy scores, and with a person who is asked; one is finished.
 """
 
 import json

@@ -12,7 +12,7 @@ from orchestrator.ledger.chain import GENESIS, START, Entry, Head, Record, canon
 from orchestrator.ledger.errors import ChainBroken
 
 AT = "2026-01-02T03:04:05+00:00"
-SEALED = "29fccd1e62d69af979b3a5cb77a292df1838b8039380e2ae0c5190d7481c6ec4"
+SEALED = "986dfb034c2277608486f5f44237369d07feeac14abe510b65286b0162e24eca"
 
 
 def chain(length: int) -> list[Record]:
@@ -21,22 +21,23 @@ def chain(length: int) -> list[Record]:
 
 def test_seal_is_fixed() -> None:
     """The seal of a record never changes, or old ledgers could not be proven; the form is this one."""
-    fields = (GENESIS, "1", AT, "kind", "{}", "1")
+    fields = (GENESIS, "1", AT, "kind", "{}", "1", "rows")
     expected = b"blastdoor ledger 1\n" + b"".join(f"{len(field)}:{field}".encode() for field in fields)
-    assert seal(GENESIS, 1, AT, "kind", "{}", 1) == hashlib.sha256(expected).hexdigest()
-    assert seal(GENESIS, 1, AT, "kind", "{}", 1) == SEALED
+    assert seal(GENESIS, 1, AT, "kind", "{}", 1, "rows") == hashlib.sha256(expected).hexdigest()
+    assert seal(GENESIS, 1, AT, "kind", "{}", 1, "rows") == SEALED
 
 
-@given(st.tuples(*[st.text()] * 3), st.tuples(*[st.text()] * 3))
-def test_seal_is_unambiguous(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
+@given(st.tuples(*[st.text()] * 4), st.tuples(*[st.text()] * 4))
+def test_seal_is_unambiguous(one: tuple[str, str, str, str], other: tuple[str, str, str, str]) -> None:
     """Text cannot move from one field to the next unseen."""
-    assert (seal(GENESIS, 1, *one, 1) == seal(GENESIS, 1, *other, 1)) == (one == other)
+    (*texts, rows), (*others, other_rows) = one, other
+    assert (seal(GENESIS, 1, *texts, 1, rows) == seal(GENESIS, 1, *others, 1, other_rows)) == (one == other)
 
 
 def test_length_is_part_of_the_seal() -> None:
     """Fields that look like another field's length do not confuse it."""
-    assert seal(GENESIS, 1, "a", "b2:cd", "", 1) != seal(GENESIS, 1, "a", "b", "cd", 1)
-    assert seal(GENESIS, 11, "1", "", "", 1) != seal(GENESIS, 1, "11", "", "", 1)
+    assert seal(GENESIS, 1, "a", "b2:cd", "", 1, "") != seal(GENESIS, 1, "a", "b", "cd", 1, "")
+    assert seal(GENESIS, 11, "1", "", "", 1, "") != seal(GENESIS, 1, "11", "", "", 1, "")
 
 
 def test_whole_chain() -> None:
@@ -62,6 +63,7 @@ CHANGES: dict[str, Any] = {
     "epoch": 2,
     "previous": "f" * 64,
     "hash": "f" * 64,
+    "rows": "f" * 64,
 }
 
 
@@ -78,7 +80,7 @@ def test_changed_field(field: str, seq: int) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, b"bytes", "lone \udcff"])
-@pytest.mark.parametrize("field", ["at", "kind", "body", "previous", "hash"])
+@pytest.mark.parametrize("field", ["at", "kind", "body", "previous", "hash", "rows"])
 def test_other_types(field: str, value: Any) -> None:
     """What only damage can put there is a broken chain too, and no crash."""
     records = chain(3)

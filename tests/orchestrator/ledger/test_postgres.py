@@ -105,7 +105,7 @@ def test_killed_holder_lets_go(ledger: Ledger, address: Address) -> None:
 def test_insert_and_seizure_take_turns(filled: Ledger, raw: Raw, address: Address, admin: Admin) -> None:
     """Nobody can seize the ledger while an insert is under way, from whatever client that comes."""
     raw.execute("BEGIN")
-    raw.execute("INSERT INTO events SELECT 6, 'a', 'k', 'b', 1, hash, 'h' FROM events WHERE seq = 5")
+    raw.execute("INSERT INTO events SELECT 6, 'a', 'k', 'b', 1, hash, 'h', '' FROM events WHERE seq = 5")
     with Ledger.open(address) as other:
         seizing = threading.Thread(target=other.seize, args=("other",))
         seizing.start()

@@ -460,6 +460,15 @@ def test_newer_version(filled: Ledger, where: Where, raw: Raw) -> None:
         Ledger.open(where)
 
 
+@pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
+def test_earlier_version(filled: Ledger, where: Where, raw: Raw) -> None:
+    """A ledger from before rows were sealed is refused in one line, by who reads it, too."""
+    raw.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+    for read_only in (False, True):
+        with pytest.raises(NotALedger, match="was begun by an earlier version; finish it with that one"):
+            Ledger.open(where, read_only=read_only)
+
+
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_damaged_pages(filled: Ledger, path: Path) -> None:
     """Overwritten pages are damage, said in one line."""

@@ -2,6 +2,7 @@
 
 # ruff: noqa: S608 - the statements are the test's own
 
+import hashlib
 import sqlite3
 import uuid
 from dataclasses import replace
@@ -10,12 +11,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from orchestrator.ledger import ChainBroken, Entry, Forged, Ledger
+from orchestrator.ledger import ChainBroken, Corrupt, Entry, Forged, Ledger, LedgerError
 from tests.orchestrator.ledger.raw import Raw
 
 AT = "2026-01-02T03:04:05+00:00"
 
-INSERT = "INTO events (seq, at, kind, body, epoch, previous, hash) "
+INSERT = "INTO events (seq, at, kind, body, epoch, previous, hash, rows) "
+UNSEALED = INSERT.replace(", rows", "")
 LAST = "(SELECT hash FROM events WHERE seq = 5)"
 
 
@@ -24,16 +26,17 @@ REFUSED = {
         "UPDATE events SET body = '{}' WHERE seq = 2",
         "DELETE FROM events WHERE seq = 5",
         "DELETE FROM events",
-        f"INSERT {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h')",
-        f"INSERT {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h') ON CONFLICT (seq) DO UPDATE SET body = 'x'",
-        f"INSERT {INSERT} VALUES (0, 'a', 'k', 'b', 1, {LAST}, 'h')",
-        f"INSERT {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h')",
-        f"INSERT {INSERT} VALUES (NULL, 'a', 'k', 'b', 1, {LAST}, 'h')",
-        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, 'another', 'h')",
-        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, NULL, 'h')",
-        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 0, {LAST}, 'h')",
-        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 2, {LAST}, 'h')",
-        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, {LAST}, 'h'), (6, 'a', 'k', 'b', 1, 'h', 'i')",
+        f"INSERT {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h', '')",
+        f"INSERT {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h', '') ON CONFLICT (seq) DO UPDATE SET body = 'x'",
+        f"INSERT {INSERT} VALUES (0, 'a', 'k', 'b', 1, {LAST}, 'h', '')",
+        f"INSERT {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h', '')",
+        f"INSERT {INSERT} VALUES (NULL, 'a', 'k', 'b', 1, {LAST}, 'h', '')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, 'another', 'h', '')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, NULL, 'h', '')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 0, {LAST}, 'h', '')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 2, {LAST}, 'h', '')",
+        f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, {LAST}, 'h', ''), (6, 'a', 'k', 'b', 1, 'h', 'i', '')",
+        f"INSERT {UNSEALED} VALUES (6, 'a', 'k', 'b', 1, {LAST}, 'h')",
         "UPDATE fence SET epoch = 0",
         "UPDATE fence SET epoch = 1, holder = 'me'",
         "DELETE FROM fence",
@@ -46,10 +49,10 @@ REFUSED = {
     "sqlite": [
         "UPDATE OR REPLACE events SET seq = 1 WHERE seq = 2",
         "UPDATE OR IGNORE events SET kind = 'x'",
-        f"INSERT OR REPLACE {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h')",
-        f"REPLACE {INSERT} VALUES (2, 'a', 'k', 'b', 1, 'p', 'h')",
-        f"REPLACE {INSERT} SELECT seq, at, kind, '{{}}', epoch, previous, hash FROM events WHERE seq = 5",
-        f"INSERT OR IGNORE {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h')",
+        f"INSERT OR REPLACE {INSERT} VALUES (5, 'a', 'k', 'b', 1, 'p', 'h', '')",
+        f"REPLACE {INSERT} VALUES (2, 'a', 'k', 'b', 1, 'p', 'h', '')",
+        f"REPLACE {INSERT} SELECT seq, at, kind, '{{}}', epoch, previous, hash, '' FROM events WHERE seq = 5",
+        f"INSERT OR IGNORE {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h', '')",
         "REPLACE INTO fence VALUES (1, 0, 'me')",
         "REPLACE INTO requests VALUES (1, 'a', 'k', 'b')",
     ],
@@ -58,7 +61,7 @@ REFUSED = {
         "TRUNCATE requests, events CASCADE",
         "TRUNCATE fence",
         "UPDATE events SET body = '{}' WHERE false",
-        f"INSERT {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h') ON CONFLICT DO NOTHING",
+        f"INSERT {INSERT} VALUES (7, 'a', 'k', 'b', 1, {LAST}, 'h', '') ON CONFLICT DO NOTHING",
         "INSERT INTO fence VALUES (1, 0, 'me') ON CONFLICT (id) DO UPDATE SET epoch = 0",
         "INSERT INTO requests VALUES (1, 'a', 'k', 'b') ON CONFLICT (id) DO UPDATE SET body = 'x'",
         "MERGE INTO events USING (VALUES (5)) AS v (n) ON seq = n WHEN MATCHED THEN DELETE",
@@ -83,7 +86,7 @@ def test_d4_database_refuses(filled: Ledger, raw: Raw, statement: str) -> None:
 
 def test_right_insert_is_taken(filled: Ledger, raw: Raw) -> None:
     """The triggers do not refuse what follows: the cases above fail for their reason alone."""
-    raw.execute(f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, {LAST}, 'h')")
+    raw.execute(f"INSERT {INSERT} VALUES (6, 'a', 'k', 'b', 1, {LAST}, 'h', '')")
     with pytest.raises(ChainBroken, match="record 6"):
         filled.verify()
 
@@ -162,10 +165,43 @@ def test_t99_forged_while_it_is_written(filled: Ledger, raw: Raw) -> None:
         filled.snapshot()
 
 
+def takes_null(raw: Raw) -> None:
+    """Make the table again as one that takes anything."""
+    for statement in (
+        "CREATE TABLE other AS SELECT * FROM events",
+        "DROP TABLE events",
+        "ALTER TABLE other RENAME TO events",
+    ):
+        raw.execute(statement)
+
+
+@pytest.mark.parametrize("rows", [None, ""])
+def test_t99_appended_record_that_seals_no_rows(filled: Ledger, raw: Raw, rows: str | None) -> None:
+    """Nobody gets around the seal by a record behind it that has none and is whole in itself."""
+    raw.execute(ROWS["changed"])
+    takes_null(raw)
+    ((*fields, last),) = raw.execute("SELECT at, kind, body, epoch, hash FROM events WHERE seq = 5")
+    at, kind, body, epoch = fields
+    texts = (last, "6", at, kind, body, str(epoch), *(() if rows is None else (rows,)))
+    sealed = hashlib.sha256(b"blastdoor ledger 1\n" + b"".join(f"{len(it)}:{it}".encode() for it in texts)).hexdigest()
+    columns = "VALUES (6, ?, ?, ?, ?, ?, ?, ?)"
+    raw.execute(f"INSERT {INSERT} {columns}", at, kind, body, epoch, last, sealed, rows)
+    with pytest.raises(Corrupt):
+        filled.snapshot()
+    with Ledger.open(filled.where) as ledger:
+        ledger.seize("another")
+        with pytest.raises(LedgerError):
+            ledger.append([Entry("noted", "{}")], {}, AT)
+    if rows is None:
+        with pytest.raises(ChainBroken, match="record 6"):
+            filled.verify()
+
+
 @pytest.mark.parametrize("value", ["NULL", "''", "'f'"])
 def test_t99_seal_of_rows_is_part_of_the_chain(filled: Ledger, raw: Raw, value: str) -> None:
-    """What a record says of the rows cannot be changed, nor can a record be made one of before rows were sealed."""
-    tampered(raw, f"UPDATE events SET rows = {value} WHERE seq = 5")
+    """What a record says of the rows cannot be changed, nor can a record be made one that says nothing."""
+    takes_null(raw)
+    raw.execute(f"UPDATE events SET rows = {value} WHERE seq = 5")
     for read in (filled.verify, filled.snapshot):
         with pytest.raises(ChainBroken, match="record 5"):
             read()

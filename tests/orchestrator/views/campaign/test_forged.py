@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,30 @@ def test_t99_verify_compares_every_row(stage: Stage, tmp_path: Path, statement: 
     assert "rows are not what the events add up to" in stage.run("ledger", "verify", "--head", kept, code=1)
     found = stage.json("ledger", "verify", "--head", kept, code=1)
     assert (found["good"], found["record"]) == (False, None)
+
+
+def append(stage: Stage, rows: str | None) -> None:
+    """One more of the last record, whole in itself, as who can write the file can: no trigger is in the way."""
+    with closing(sqlite3.connect(stage.campaign / "ledger.sqlite3", isolation_level=None)) as raw:
+        last_one = "SELECT seq, at, kind, body, epoch, hash FROM events ORDER BY seq DESC LIMIT 1"
+        ((seq, at, kind, body, epoch, last),) = raw.execute(last_one)
+        texts = (last, str(seq + 1), at, kind, body, str(epoch), *(() if rows is None else (rows,)))
+        sealed = sha256(b"blastdoor ledger 1\n" + b"".join(f"{len(it)}:{it}".encode() for it in texts)).hexdigest()
+        record = (seq + 1, at, kind, body, epoch, last, sealed, rows)
+        raw.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", record)
+
+
+def test_t99_no_record_takes_the_seal_away(stage: Stage, tmp_path: Path) -> None:
+    """One that says nothing of the rows is refused by the database, and one that says so in an empty text, by all."""
+    kept = str(tmp_path / "head")
+    stage.run("ledger", "head", "--out", kept)
+    forge(stage, FORGED["champion"])
+    with pytest.raises(sqlite3.IntegrityError):
+        append(stage, None)
+    append(stage, "")
+    assert not stage.json("ledger", "verify", "--head", kept, code=1)["good"]
+    for words in (("status",), ("show", "best"), ("apply", "best")):
+        assert "were changed beside its events" in " ".join(stage.run(*words, code=2).split()), words
 
 
 def files(folder: Path) -> dict[Path, bytes]:
