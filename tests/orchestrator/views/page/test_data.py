@@ -28,6 +28,7 @@ from orchestrator.views.page.summary import read_standing, summary_of
 from orchestrator.views.render.values import section_values
 from tests.orchestrator.views.campaign.builder import Story, campaign
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage, stage
+from tests.orchestrator.views.campaign.test_forged import FORGED, append, forge
 from tests.orchestrator.views.page.conftest import followed, grow
 
 __all__ = ["stage"]  # a fixture, of commands
@@ -422,3 +423,21 @@ def test_t99_forged_rows_are_found_at_the_end_of_the_chain(stage: Stage, monkeyp
     monkeypatch.setattr("orchestrator.views.page.followed.SHORT_LEDGER", 1)
     told = followed_again(stage).walk()
     assert (told["verified"], told["rows"], told["broken"]) == (told["head"], False, "")
+
+
+@pytest.mark.parametrize("rows", [None, ""])
+def test_t99_a_record_that_seals_no_rows_breaks_the_chain(stage: Stage, rows: str | None) -> None:
+    """The page does not say that every row is sealed once somebody appended a record without a seal."""
+    import sqlite3
+
+    it = followed(stage)
+    forge(stage, FORGED["champion"])
+    with sqlite3.connect(stage.campaign / "ledger.sqlite3") as raw:
+        raw.execute("CREATE TABLE other AS SELECT * FROM events")  # one that takes anything
+        raw.execute("DROP TABLE events")
+        raw.execute("ALTER TABLE other RENAME TO events")
+    append(stage, rows)
+    it.run(Followed.poll)
+    told = it.walk()
+    assert told["rows"] is False
+    assert told["broken"]
