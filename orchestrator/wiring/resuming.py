@@ -80,7 +80,7 @@ def site_of_campaign(
     """
     if how not in (How.RESUME, How.COMBINE) or not has_ledger(kept_in or campaign_folder(folder)):
         return resolve(flags, load_task(task_folder_of(folder)), settings).site
-    with read_campaign(kept_in or folder, settings, glance=True) as reading:
+    with read_campaign(kept_in or folder, settings) as reading:
         if base := base_run(reading.state, how):
             stage = load_task(task_folder_of(folder)).combination()
             kept = stage_kept_by(base) if how is How.COMBINE else kept_by(reading.state.run)

@@ -46,7 +46,7 @@ def pause(task: Path, off: bool, as_json: bool) -> None:
 
     If no process works on the campaign, `blastdoor resume` continues it, paused or not.
     """
-    with open_campaign(task, glance=True) as reading:
+    with open_campaign(task) as reading:
         ask(reading, task, asking.pause(reading, off=off), as_json)
 
 
@@ -117,7 +117,7 @@ def release(node: str, task: Path, as_json: bool) -> None:
 @task_argument
 def cancel(node: str, task: Path, as_json: bool) -> None:
     """Cancel the attempt of NODE; it is not charged, but what it spent stays spent."""
-    with open_campaign(task, glance=True) as reading:
+    with open_campaign(task) as reading:
         ask(reading, task, asking.cancel(reading, node), as_json)
 
 

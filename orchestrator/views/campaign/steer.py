@@ -27,7 +27,7 @@ def command(words: tuple[str, ...], is_list: bool, as_json: bool) -> None:
     Every later proposal is made with it, and an agent at work receives it. TEXT is required unless --list is given.
     """
     text, task = _parted(words, is_list)
-    with open_campaign(task, glance=True) as reading:
+    with open_campaign(task, glance=is_list) as reading:
         if is_list:
             _show(reading, as_json)
             return
