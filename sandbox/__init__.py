@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sandbox.job import Ending, Enforcer, Gpu, Input, Job, Limits, Mode, Needs, Outcome, Usage
     from sandbox.price import FREE, Bill, Rates, Terms
     from sandbox.purse import Purse
+    from sandbox.trees import remove_tree
     from sandbox.wire.frames import Reply
     from sandbox.wire.log import Report, printable
 
@@ -79,6 +80,7 @@ __all__ = [
     "Usage",
     "check_outputs_folder",
     "printable",
+    "remove_tree",
     "write_outputs",
 ]
 
@@ -95,6 +97,7 @@ _HOMES = {
     "sandbox.job": "Ending Enforcer Gpu Input Job Limits Mode Needs Outcome Usage",
     "sandbox.price": "FREE Bill Rates Terms",
     "sandbox.purse": "Purse",
+    "sandbox.trees": "remove_tree",
     "sandbox.wire.frames": "Reply",
     "sandbox.wire.log": "Report printable",
 }

@@ -1,11 +1,12 @@
 """From a task folder to a campaign that is ready to run: started, resumed, or given a new run."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import structlog
 
 from orchestrator.awake import Awake
 from orchestrator.budget import Account, Shortage, limits_of
@@ -62,6 +63,9 @@ from orchestrator.wiring.resuming import (
 )
 from orchestrator.wiring.secrets import refuse_secrets
 from orchestrator.wiring.site import Site
+from sandbox import remove_tree
+
+_log = structlog.get_logger()
 
 # The baseline of a combination stage, and a combination that is to be kept.
 _QUERIES_OF_A_STAGE = 2
@@ -147,7 +151,7 @@ async def open_campaign(
             ceiling = ceiling_of(task, site, agent="agent" in options.proposers)
             form = shape_of(task, options, searcher, ceiling)
             # Logs of chambers that died with their orchestrator; nobody else writes any while we hold the lock.
-            shutil.rmtree(folder / "live", ignore_errors=True)
+            notes += _what_is_left_of(folder / "live")
             candidates = Candidates(folder / "candidates.git")
             start = _start_of(book, start, how)
             root = _root(candidates, taken, book.state, start)
@@ -261,8 +265,18 @@ def _campaign_place(folder: Path) -> Iterator[bool]:
         except BaseException:
             with suppress(LedgerError):  # nobody can tell what is in it, so it stays
                 if is_new and not has_records(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    for left in _what_is_left_of(folder):
+                        _log.warning("left behind", what=left)
             raise
+
+
+def _what_is_left_of(folder: Path) -> tuple[str, ...]:
+    """Remove it; where that fails, a line for a person. A stranger's repository may bring one of any depth."""
+    try:
+        remove_tree(folder)
+    except OSError as error:
+        return (f"{folder} could not be removed ({error.strerror}); remove it yourself",)
+    return ()
 
 
 def shape_of(task: Task, options: Options, proposer: Proposer, ceiling: int) -> Shape:

@@ -21,6 +21,7 @@ from sandbox.config import DockerConfig
 from sandbox.errors import Lost, Refused, SandboxError, Unavailable
 from sandbox.inputs import InputStore
 from sandbox.job import Input
+from sandbox.trees import remove_tree
 
 ENGINE = "engine"  # the address of the machine's engine, where DOCKER_HOST may not reach a job
 OWNERS = "owners"  # whose chambers the absolute timer ends
@@ -135,7 +136,8 @@ def _has(store: InputStore, root: Root, item: Input) -> bool:
         if store.add(item.name, unpacked).digest != item.digest:
             raise Unavailable(f"the input {item.name} arrived with another content; send it again")
     finally:
-        shutil.rmtree(unpacked, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            remove_tree(unpacked)  # however deep
         packed.unlink(missing_ok=True)
     return True
 

@@ -23,6 +23,7 @@ from orchestrator.wiring.reading import read_campaign, task_folder_of
 from orchestrator.wiring.resuming import CannotOpen, site_of_campaign
 from sandbox import Refused
 from tests.clicking import commands_in, runner
+from tests.conftest import Deep
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import make_site, write_task
 
@@ -55,6 +56,29 @@ async def test_an_error_before_the_first_record_leaves_nothing(tmp_path: Path) -
     await site.backend.close()
 
 
+async def test_t96_a_deep_tree_of_logs_is_removed(deep: Deep, tmp_path: Path) -> None:
+    """What a stranger's repository brings in place of live logs keeps nobody from a run or a resume."""
+    folder, site = write_task(tmp_path / "task"), make_site(Script())
+    live = folder / ".blastdoor" / "live"
+    for how in (How.START, How.RESUME):
+        deep(live, 1500)
+        async with open_campaign(folder, site, how=how) as opened:
+            assert opened.notes == ()
+            assert not (live / "file").exists()
+    await site.backend.close()
+
+
+async def test_logs_that_cannot_be_removed_are_told(tmp_path: Path) -> None:
+    """The run begins, and says what is left."""
+    folder, site = write_task(tmp_path / "task"), make_site(Script())
+    live = folder / ".blastdoor" / "live"
+    live.parent.mkdir()
+    live.symlink_to(tmp_path)
+    async with open_campaign(folder, site) as opened:
+        assert opened.notes == (f"{live} could not be removed (Not a directory); remove it yourself",)
+    await site.backend.close()
+
+
 async def test_garbage_is_collected_again(tmp_path: Path) -> None:
     """Nobody looks for garbage while a campaign is read; as soon as it is open, or cannot be opened, Python does."""
     meanwhile: list[bool] = []
@@ -82,7 +106,7 @@ async def test_what_is_new_goes_while_the_lock_is_held(tmp_path: Path, monkeypat
     """Another one that opens the campaign meanwhile never loses its folder to the one that failed."""
     held: list[bool] = []
 
-    def remove(folder: Path, **_: object) -> None:
+    def remove(folder: Path) -> None:
         if folder.name == STATE:
             with pytest.raises(Held):
                 CampaignLock(folder / "lock").acquire()
@@ -92,7 +116,7 @@ async def test_what_is_new_goes_while_the_lock_is_held(tmp_path: Path, monkeypat
         raise LedgerError("no ledger can be made")
 
     monkeypatch.setattr("orchestrator.wiring.opening.take_ledger", fail)
-    monkeypatch.setattr("orchestrator.wiring.opening.shutil.rmtree", remove)
+    monkeypatch.setattr("orchestrator.wiring.opening.remove_tree", remove)
     site = make_site(Script())
     with pytest.raises(LedgerError, match="no ledger can be made"):
         async with open_campaign(write_task(tmp_path / "task"), site):

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Bundle, DockerConfig, Ending, Input, InputStore, Job, Limits, Unavailable
+from sandbox import Bundle, DockerConfig, Ending, Input, InputStore, Job, Limits, Refused, Unavailable
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL, Lease
 from sandbox.box.errand import OUTCOME, Doing, Errand, read_bundle
 from sandbox.box.parcel import WHEEL, parcel
 from sandbox.box.report import NAMES, Ended, Failed, Greeted, Missing, Report, parse_report
 from sandbox.box.timer import end_everything
-from sandbox.box.work import OWNERS, Root, _unpack
+from sandbox.box.work import OWNERS, Root, _has, _unpack
+from tests.conftest import Deep
 from tests.sandbox.skypilot.grounds import REPOSITORY
 
 pytestmark = [pytest.mark.docker, pytest.mark.touching("skypilot")]
@@ -198,6 +199,21 @@ def test_an_input_that_is_no_plain_tree(tmp_path: Path, trick: str) -> None:
         _unpack(packed, folder)
     assert list(folder.iterdir()) == []
     assert not (tmp_path / "out").exists()
+
+
+def test_t96_an_input_that_is_a_deep_tree(deep: Deep, tmp_path: Path) -> None:
+    """It is refused in a line, and nothing of it is left."""
+    root = Root(tmp_path / "root")
+    (root.folder / "inputs").mkdir(parents=True)
+    item = Input(name="data", digest="0" * 64)
+    with tarfile.open(root.input(item.digest), "w") as packed:
+        for depth in range(1, 1501):
+            member = tarfile.TarInfo("/".join("d" * depth))
+            member.type = tarfile.DIRTYPE
+            packed.addfile(member)
+    with pytest.raises(Refused, match="folders in one another"):
+        _has(InputStore(root.folder / "inputs"), root, item)
+    assert [path.name for path in root.folder.iterdir()] == ["inputs"]
 
 
 def test_a_tree_is_unpacked_whole(tmp_path: Path) -> None:
