@@ -97,7 +97,8 @@ def site_of_run(run: Run, task: Task, flags: Flags, settings: Settings) -> SiteC
 
 
 def check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot, without: tuple[str, ...] = ()) -> None:
-    changed = diff_of(task_of(run, artifacts), task)
+    begun = task_of(run, artifacts)
+    changed = diff_of(begun, task)
     keys = [key for key in changed if key.split(".")[0] not in _MAY_CHANGE or key.startswith(_MAY_NOT)]
     ignored = ("task", *without)
     files = [name for name, digest in taken.digests.items() if name not in ignored and run.digests.get(name) != digest]
@@ -106,6 +107,8 @@ def check_unchanged(run: Run, artifacts: Artifacts, task: Task, taken: Snapshot,
         what = ", ".join([*named, *(f"the files of {name}" for name in files)])
         begins = "run --new-run" if run.combine is None else "combine"
         back = f"put it back (`apply {run.root}` takes out what was applied)" if "workspace" in files else "put it back"
+        if keys == ["certify.rule"] and not files and task.rule_by_default:  # nobody changed it: the default is another
+            back = f'write `rule = "{begun.certify.rule}"` under [certify], which it was begun with'
         raise CannotOpen(f"the task changed since run {run.number} began ({what}); {back}, or use `{begins}`")
 
 

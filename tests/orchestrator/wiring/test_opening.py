@@ -195,6 +195,24 @@ async def test_a_campaign_that_does_not_know_its_task(tmp_path: Path) -> None:
     assert "nobody works on it" in said("status", kept)
 
 
+async def test_a_rule_that_is_another_by_default(tmp_path: Path) -> None:
+    """A run goes on with the rule that it began with; where the task names none, the line says which to write."""
+    timed = '[[metrics]]\nname = "score"\n[[metrics]]\nname = "seconds"\ngoal = "lower"\n'
+    rule = '[certify]\nrule = "strict"\n'
+    folder, site = write_task(tmp_path / "task", timed, rule), make_site(Script())
+    async with open_campaign(folder, site):
+        pass
+    write_task(folder, timed)
+    told = r"\(certify\.rule\); write `rule = \"strict\"` under \[certify\], which it was begun with, or use"
+    with pytest.raises(CannotOpen, match=told):
+        async with open_campaign(folder, site, how=How.RESUME):
+            pass
+    write_task(folder, timed, rule)
+    async with open_campaign(folder, site, how=How.RESUME):
+        pass
+    await site.backend.close()
+
+
 async def test_what_the_task_says_in_vain_is_told(tmp_path: Path) -> None:
     """A resume goes on with the run's own proposer and flags; who changed them in the task file is told so."""
     folder, site = write_task(tmp_path / "task"), make_site(Script())
