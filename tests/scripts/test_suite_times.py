@@ -1,6 +1,7 @@
 """What `make test` says in the end of the time that it took."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import suite_times
@@ -36,7 +37,7 @@ def test_summary(tmp_path: Path) -> None:
 
 def test_every_folder_has_a_budget() -> None:
     """A new folder of tests cannot grow unseen."""
-    kept = suite_times.tomllib.loads(suite_times.BUDGET.read_text())["seconds"]
+    kept = tomllib.loads(suite_times.BUDGET.read_text())["seconds"]
     tests = suite_times.BUDGET.parent
     files = [
         path.relative_to(tests.parent).as_posix() for path in tests.rglob("test_*.py") if "slurm" not in path.parts
