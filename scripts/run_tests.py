@@ -19,8 +19,8 @@ from pathlib import Path
 from suite_times import TIMES, summary
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
-# No more than processors: many tests hold a chamber to its seconds, which a neighbour must not take from it.
-WORKERS = os.cpu_count() or 1
+# More than processors: tests wait for engines, providers and processes most of their time.
+WORKERS = 2 * (os.cpu_count() or 1)
 STAGES = (
     ("alone and not slurm", ()),
     ("not alone and not slurm", ("--numprocesses", str(WORKERS), "--dist", "worksteal")),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 BUDGET = Path(__file__).resolve().parents[1] / "tests" / "budget.toml"
-TIMES = "BLASTDOOR_TEST_TIMES"  # where a run of pytest writes them
+TIMES = "TESTS_TIMES"  # where a run of pytest writes them
 SLOWEST = 20
 SPLIT = ("tests/orchestrator/", "tests/sandbox/")  # their folders are counted one by one
 

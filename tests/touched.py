@@ -23,15 +23,26 @@ EXTRAS = {
     ),
     "postgres": ("orchestrator/ledger", "scripts/private_postgres.py"),
     "page": ("orchestrator/views/page", "tests/orchestrator/views/page"),
-    "importing": ("orchestrator/discovery", "orchestrator/importing", "orchestrator/judge/guest"),
+    "importing": (
+        "orchestrator/apart.py", "orchestrator/bounded_toml.py", "orchestrator/discovery", "orchestrator/importing",
+        "orchestrator/judge/guest", "tests/orchestrator/importing",
+    ),
     "audit": ("orchestrator/examine", "orchestrator/judge"),
+    "learning": ("orchestrator/loop", "orchestrator/meta", "orchestrator/proposers"),
     "models": ("images/agent", "orchestrator/agents", "orchestrator/llm", "orchestrator/playbook"),
     "operators": ("orchestrator/proposers/operators",),
+    "docker": ("sandbox/backends/docker", "sandbox/conformance", *CONTRACT),
+    "runc": ("sandbox/backends/runc", "sandbox/conformance", *CONTRACT),
+    "baking": (
+        "images", "orchestrator/machine", "sandbox/bake_steps.py", "sandbox/baking.py", "sandbox/wheels.py",
+        "sandbox/backends",
+    ),
+    "docs": ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "deploy", "docs", "examples"),
     "packaging": ("deploy", "images", "orchestrator/machine", "pyproject.toml", "requirements.txt"),
 }  # fmt: skip
 
-SINCE = "BLASTDOOR_SINCE"  # a revision in place of the last one that is a day old; HEAD: only what is not committed
-FOUND = "BLASTDOOR_TOUCHED"  # workers are told by who started them: all must choose the same
+SINCE = "TESTS_SINCE"  # a revision in place of the last one that is a day old; HEAD: only what is not committed
+FOUND = "TESTS_TOUCHED"  # workers are told by who started them: all must choose the same
 EVERYTHING = "*"
 
 

@@ -24,6 +24,7 @@ sys.exit(
 """
 
 
+@pytest.mark.touching("docs")
 @pytest.mark.long
 def test_the_site(tmp_path: Path) -> None:
     """Every page is read and every link in it found; what a page is made into asks nobody else for anything."""

@@ -143,6 +143,7 @@ def check_what_was_said(campaign: Campaign) -> None:
         assert secret not in said
 
 
+@pytest.mark.touching("models")
 async def test_claude_code(tmp_path: Path, messages_server: MessagesServer) -> None:
     """Claude Code, as npm has it, reads its brief, edits with its own tools, tunes, and its change is scored."""
     work = "/work/src/workspace"
@@ -172,6 +173,7 @@ async def test_claude_code(tmp_path: Path, messages_server: MessagesServer) -> N
     check_what_was_said(campaign)
 
 
+@pytest.mark.touching("models")
 async def test_mini_swe_agent(tmp_path: Path, messages_server: MessagesServer) -> None:
     """mini-swe-agent, as PyPI has it, works with its shell alone, and hands in what it did."""
     messages_server.play(

@@ -55,6 +55,7 @@ async def test_a_judge_that_never_calls(tmp_path: Path) -> None:
     assert row.text == "the judge never calls the candidate: the score cannot depend on it"
 
 
+@pytest.mark.touching("audit")
 @pytest.mark.parametrize("mode", modes("relay"))
 async def test_a_judge_that_looks(tmp_path: Path, mode: str) -> None:
     """Nothing is found where cheats are refused, or score otherwise than the baseline."""

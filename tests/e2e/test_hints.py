@@ -134,6 +134,7 @@ def test_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None:
     assert not modal_emulator.running()
 
 
+@pytest.mark.touching("skypilot")
 async def test_on_skypilot(tmp_path: Path) -> None:
     """There a run cannot be stopped and is not limited to what a hint is worth by that, but by its wall."""
     yard = Yard(ThisMachine)

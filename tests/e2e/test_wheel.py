@@ -70,6 +70,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(tmp_path_factory.mktemp("wheel"))
 
 
+@pytest.mark.touching("packaging")
 def test_what_is_in_the_wheel(installed: Installed) -> None:
     """Every file of our packages and of images/, the licence, and nothing of tests, benchmarks or scripts."""
     with zipfile.ZipFile(installed.wheel) as wheel:

@@ -20,6 +20,7 @@ from tests.newer_engine import unpack_engine
 pytestmark = [
     pytest.mark.docker,
     pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user starts no engine"),
+    pytest.mark.touching("docker"),
 ]
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from orchestrator.discovery.bench import Found
 from orchestrator.discovery.discover import discover
 from orchestrator.discovery.targets import CommandTarget, FunctionTarget
@@ -10,6 +12,8 @@ from orchestrator.domain.tier import Tier
 from orchestrator.importing import write_task
 from orchestrator.task import load_task
 from tests.orchestrator.discovery.repositories import BROKEN, UNITTEST, WORDS, decoded, laboratory, repository
+
+pytestmark = pytest.mark.touching("importing")
 
 BENCHMARK = """
 import words

@@ -23,6 +23,8 @@ from orchestrator.judge.helpers import GUEST
 from orchestrator.task import TaskError, load_task
 from tests.orchestrator.discovery.repositories import decoded, laboratory, repository, write
 
+pytestmark = pytest.mark.touching("importing")
+
 # Linear in its words: questions that are made of others are long, and a block of them is waited for.
 WORDS = """
 const LIMIT = 40;

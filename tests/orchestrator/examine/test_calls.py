@@ -34,6 +34,8 @@ from sandbox import Usage
 from tests.attacks.relay_candidates import BASELINE, ENDED, HONEST, JUDGE, LAST, MARKER, PATCHED_CLOCK, TASK, WRONG
 from tests.orchestrator.views.judging.stage import Stage, whole
 
+pytestmark = pytest.mark.touching("audit")
+
 TIMED = TASK + '[[metrics]]\nname = "seconds"\ngoal = "lower"\ntiming = true\n'
 
 

@@ -25,6 +25,8 @@ from tests.orchestrator.importing.harbor_tasks import CHECKS, FILES
 from tests.orchestrator.importing.openevolve_tasks import EVALUATOR, PROGRAM
 from tests.orchestrator.importing.openevolve_tasks import TASK as CALLED
 
+pytestmark = pytest.mark.touching("importing")
+
 SHINKA = {"initial.py": PROGRAM, "evaluate.py": EVALUATOR.replace("evaluate(program_path)", "main(program_path, out)")}
 EVO = {"solve.py": PROGRAM, "bench.py": EVALUATOR, ".evo/meta.json": "{}"}
 EVO[".evo/config.json"] = '{"metric": "max", "target": "solve.py", "benchmark": "python bench.py {target}"}'

@@ -16,7 +16,7 @@ from orchestrator.run_options import Flags
 from orchestrator.wiring.opening import open_campaign
 
 OURS = tuple(str(Path(__file__).parents[3] / folder) for folder in ("orchestrator", "sandbox"))
-SPAN = 100
+SPAN = 40
 # Found: 1,900 to 2,000, the fake's own among them. A turn of the loop more in a chamber's life is forty.
 MOST = 2_150
 # Found: 75 to 83. A trip to a thread is three.

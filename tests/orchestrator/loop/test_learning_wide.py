@@ -274,6 +274,7 @@ async def base_and_stage(task: Path, meta: str, **flags: Any) -> Path:
     return task
 
 
+@pytest.mark.touching("learning")
 @pytest.mark.parametrize("where", ["file", pytest.param("database", marks=pytest.mark.postgres)])
 @pytest.mark.parametrize("meta", ["lift", "gradient"])
 async def test_in_a_combination_stage(tmp_path: Path, request: pytest.FixtureRequest, meta: str, where: str) -> None:

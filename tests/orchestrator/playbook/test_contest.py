@@ -194,6 +194,7 @@ def test_none_is_written_that_could_not_pass() -> None:
     assert not can_be_shown(story.state, Certify(repeats=6))
 
 
+@pytest.mark.touching("models")
 @pytest.mark.long
 @pytest.mark.parametrize("trend", [0.0, 5.0])
 def test_equal_ones_are_hardly_ever_adopted(trend: float) -> None:

@@ -19,7 +19,7 @@ from sandbox.backends.docker.workbench import workbench
 from sandbox.baking import baked_name
 from tests.sandbox.make_wheel import make_wheel
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.touching("baking")]
 
 BASE = "blastdoor-trial:latest"
 HOST = DockerConfig().host

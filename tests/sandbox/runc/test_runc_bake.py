@@ -23,7 +23,7 @@ from tests.conftest import Deep
 from tests.sandbox.make_wheel import make_wheel
 from tests.sandbox.runc.conftest import BUSYBOX
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.touching("baking")]
 
 TRIAL = "blastdoor-trial:latest"
 

@@ -15,7 +15,13 @@ from tests.sandbox.skypilot.yard import Yard, YardProvisioner
 
 pytestmark = pytest.mark.docker
 
-ROWS = [name for name in CONTRACT if name not in SkyPilotSubject.lacks]
+# What only this backend can get wrong; all of it where its code was touched.
+BRIEFLY = ("success_with_outputs", "timeout", "out_of_memory", "neighbours_see_nothing", "orphan_is_reaped")
+ROWS = [
+    name if name in BRIEFLY else pytest.param(name, marks=pytest.mark.touching("skypilot"))
+    for name in CONTRACT
+    if name not in SkyPilotSubject.lacks
+]
 
 
 def subject_on(yard: Yard, folder: Path) -> SkyPilotSubject:

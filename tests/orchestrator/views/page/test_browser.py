@@ -16,6 +16,8 @@ from tests.orchestrator.views.page.browsing import NARROW, VIEWS, WALL, Seen, br
 from tests.orchestrator.views.page.conftest import TOKEN, Served, grow
 from tests.orchestrator.views.page.stories import EVIL, proposed_by_models
 
+pytestmark = pytest.mark.touching("page")
+
 DOCS = Path(__file__).parents[4] / "docs"
 __all__ = ["browser", "look"]  # fixtures
 

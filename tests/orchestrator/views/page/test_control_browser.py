@@ -16,6 +16,8 @@ from tests.orchestrator.views.page.stories import EVIL
 from tests.orchestrator.views.page.test_acting import inbox
 from tests.orchestrator.views.page.test_browser import hostile
 
+pytestmark = pytest.mark.touching("page")
+
 __all__ = ["browser", "hostile", "look"]  # fixtures
 
 
