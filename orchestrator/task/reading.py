@@ -90,7 +90,10 @@ def _validated(raw: dict[str, Any]) -> Task:
         # As JSON, because there a list may become a tuple while nothing else is converted: "5" is no number.
         return Task.model_validate_json(json.dumps(raw), strict=True)
     except ValidationError as error:
-        raise explained(error.errors(include_url=False), raw) from None
+        errors = error.errors(include_url=False)
+        if errors[0]["type"] == "json_invalid":  # we wrote it: the one fault it can have is its depth
+            raise RecursionError from None
+        raise explained(errors, raw) from None
 
 
 def _refuse_unusable(value: Any, key: Key) -> None:

@@ -338,6 +338,13 @@ def test_nested_too_deeply(make: Make, depth: int) -> None:
     assert told(make("x = " + "[" * depth + "]" * depth)).startswith("blastdoor.toml:")
 
 
+@pytest.mark.parametrize("depth", [100, 150])
+def test_lists_and_tables_in_each_other(make: Make, depth: int) -> None:
+    """TOML takes them deeper than JSON, as which the values are looked at."""
+    text = "[limits]\na = " + "{b = [1," * depth + "1" + "]}" * depth
+    assert told(make(text)) == "blastdoor.toml: is nested too deeply; write it flatter"
+
+
 def test_a_mark_of_the_encoding(make: Make) -> None:
     """A file that begins with a byte order mark, as some editors write it, is read like any other."""
     folder = make()
