@@ -6,9 +6,10 @@ candidate's code beside them, and no container helps against that. The code is r
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from orchestrator.apart import note
 from orchestrator.python_source import parse_python
 
 _LARGEST = 1 << 20
@@ -92,6 +93,7 @@ def unsafe_loaders(files: Mapping[str, bytes]) -> list[Finding]:
     """What to warn of in a judge's Python files, in the order of files and lines."""
     found: set[Finding] = set()
     for path, data in files.items():
+        note(path)
         if path.endswith(".py") or (data.startswith(b"#!") and b"python" in data[:80]):
             # Python that this interpreter does not understand is looked through as text.
             tree = parse_python(data) if len(data) <= _LARGEST else None
@@ -114,6 +116,7 @@ class _Reader:
         self._path = path
         self._imported: dict[str, str] = {}
         self._tainted: set[str] = set()
+        self._from: set[int] = set()
         self._special: dict[str, Callable[[ast.Call], tuple[str, str] | None]] = {
             "numpy.load": self._numpy_load,
             "torch.load": self._torch_load,
@@ -126,6 +129,7 @@ class _Reader:
         for node in nodes:
             self._note_imports(node)
         self._follow([node for node in nodes if isinstance(node, ast.Assign | ast.AnnAssign | ast.For | ast.With)])
+        self._mark(nodes)
         for node in nodes:
             reason = self._about(node)
             if reason and isinstance(node, ast.expr | ast.stmt):
@@ -150,22 +154,27 @@ class _Reader:
                 elif isinstance(node, ast.For):
                     self._bind(node.target, node.iter)
                 elif isinstance(node, ast.Assign):
-                    for target in node.targets:
-                        self._bind(target, node.value)
+                    self._bind(ast.Tuple(node.targets, ast.Store()), node.value)
                 elif isinstance(node, ast.AnnAssign):
                     self._bind(node.target, node.value)
 
     def _bind(self, target: ast.expr | None, value: ast.expr | None) -> None:
-        if target is not None and value is not None and self._from_outputs(value):
+        if target is not None and value is not None and any(map(self._is_output, ast.walk(value))):
             self._tainted.update(node.id for node in ast.walk(target) if isinstance(node, ast.Name))
 
+    def _mark(self, nodes: Sequence[ast.AST]) -> None:
+        """Each part once, what is inside first: calls in calls are asked for one by one."""
+        for node in reversed(nodes):
+            if self._is_output(node) or any(map(self._from_outputs, ast.iter_child_nodes(node))):
+                self._from.add(id(node))
+
+    def _is_output(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Constant):
+            return isinstance(node.value, str) and bool(_OUTPUTS.search(node.value))
+        return isinstance(node, ast.Name) and (node.id in self._tainted or bool(_OUTPUTS.search(node.id)))
+
     def _from_outputs(self, node: ast.AST) -> bool:
-        for part in ast.walk(node):
-            if isinstance(part, ast.Constant) and isinstance(part.value, str) and _OUTPUTS.search(part.value):
-                return True
-            if isinstance(part, ast.Name) and (part.id in self._tainted or _OUTPUTS.search(part.id)):
-                return True
-        return False
+        return id(node) in self._from
 
     def _about(self, node: ast.AST) -> tuple[str, str] | None:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -187,7 +196,8 @@ class _Reader:
         if name in _ON_VARIABLE:
             return (_EXECUTES, _PARSE) if call.args and not isinstance(call.args[0], ast.Constant) else None
         if name in _ON_OUTPUTS:
-            return (_ON_OUTPUTS[name], _NO_RUN) if self._from_outputs(_arguments(call, name in _NAMED)) else None
+            given = any(map(self._from_outputs, _arguments(call, name in _NAMED)))
+            return (_ON_OUTPUTS[name], _NO_RUN) if given else None
         if isinstance(call.func, ast.Attribute) and call.func.attr == "extractall":
             return _UNPACKS, _NO_UNPACK
         return None
@@ -215,8 +225,8 @@ class _Reader:
         return None if safe else (_YAML, "use yaml.safe_load")
 
 
-def _arguments(call: ast.Call, first: int) -> ast.AST:
-    return ast.List([*call.args[first:], *(keyword.value for keyword in call.keywords)], ast.Load())
+def _arguments(call: ast.Call, first: int) -> list[ast.expr]:
+    return [*call.args[first:], *(keyword.value for keyword in call.keywords)]
 
 
 def _keyword(call: ast.Call, name: str) -> ast.expr | None:

@@ -1,7 +1,11 @@
 """Warnings of loaders that would run, or trust too far, what a candidate left."""
 
+import ast
+import re
+
 import pytest
 
+from orchestrator.judge import unsafe
 from orchestrator.judge.unsafe import Finding, unsafe_loaders
 
 
@@ -116,3 +120,20 @@ def test_which_files() -> None:
     )
     assert [(finding.path, finding.line) for finding in found] == [("a/judge", 3), ("b.py", 3)]
     assert all(isinstance(finding, Finding) for finding in found)
+
+
+@pytest.mark.parametrize("code", ["subprocess.run(" * 90 + "x" + ")" * 90, "a = " * 90 + "(" + "x," * 90 + ")"])
+def test_a_part_is_looked_at_a_few_times(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However deep calls are nested, and to however many names a value goes, the cost grows with the text alone."""
+    looked = 0
+
+    class Counted:
+        def search(self, text: str) -> re.Match[str] | None:
+            nonlocal looked
+            looked += 1
+            return pattern.search(text)
+
+    pattern = unsafe._OUTPUTS
+    monkeypatch.setattr(unsafe, "_OUTPUTS", Counted())
+    assert lines(f"import subprocess\n{code}") == []
+    assert looked < 5 * sum(1 for _ in ast.walk(ast.parse(code)))
