@@ -32,8 +32,12 @@ def apply_text(
     """The tree that a text makes of this one. `exact` is for what a person brings and has read: a diff that was cut off
     is refused, as git does it; a model may miscount.
     """
-    effort = effort or Effort()
-    return apply(tree, parse(text, form, caps=policy.caps, only=policy.only, exact=exact), policy, effort)
+    change = parse(text, form, caps=policy.caps, only=policy.only, exact=exact)
+    result = apply(tree, change, policy, effort or Effort())
+    for edit in change.edits if exact else ():
+        if edit.kind is Kind.DELETE and not edit.hunks and tree[edit.path].data:
+            raise Refusal(Reason.DELETION_INCOMPLETE, shown(edit.path))
+    return result
 
 
 def apply(tree: Tree, change: Change, policy: Policy, effort: Effort | None = None) -> Tree:

@@ -28,15 +28,23 @@ _FIELDS = (
     b"dissimilarity index ",
     b"index ",
 )
+# What git calls a file without content, by either of its hashes.
+_EMPTY = (
+    "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
+    "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
+)
 _MODES = {"100644": False, "100755": True}
 
 
 @dataclass(frozen=True)
 class Header:
+    """`has_more`: hunks must follow, or the text was cut off."""
+
     kind: Kind
     path: str
     source: str
     executable: bool | None
+    has_more: bool
 
 
 def starts_section(lines: Sequence[bytes], at: int) -> bool:
@@ -60,7 +68,19 @@ def read_header(lines: Sequence[bytes], at: int, *, exact: bool = False) -> tupl
     if GIT in fields and not _agrees(fields[GIT], source, path):
         raise Refusal(Reason.MALFORMED, f"the header names different files: {shown(fields[GIT])}")
     has_source = kind in (Kind.RENAME, Kind.COPY)
-    return Header(kind, path, source if has_source else "", executable), at
+    return Header(kind, path, source if has_source else "", executable, _has_more(fields)), at
+
+
+def _has_more(fields: Mapping[bytes, str]) -> bool:
+    """Whether lines of the file, or another content, were announced. Where nothing of it changes, git writes neither;
+    of a file without content that comes or goes, it writes what that is called.
+    """
+    if OLD in fields or (b"old mode " in fields) != (b"new mode " in fields):
+        return True
+    if b"index " not in fields:
+        return False
+    sides = [side for side in fields[b"index "].partition(" ")[0].split("..") if side.strip("0")]
+    return not all(any(name.startswith(side) for name in _EMPTY) for side in sides)
 
 
 def _refuse_other_reading(fields: Mapping[bytes, str]) -> None:

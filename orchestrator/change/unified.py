@@ -9,7 +9,7 @@ and what git would read in another way.
 from collections.abc import Sequence
 
 from orchestrator.change.edits import Edit, Hunk, Kind, Line, Sign
-from orchestrator.change.headers import OLD, Header, read_header, starts_section
+from orchestrator.change.headers import Header, read_header, starts_section
 from orchestrator.change.refusal import Reason, Refusal
 from orchestrator.text import shown
 
@@ -28,11 +28,12 @@ def parse_unified(lines: Sequence[bytes], hunk_cap: int, *, exact: bool = False)
     while at < len(lines):
         line = lines[at]
         if starts_section(lines, at):
-            is_plain = line.startswith(OLD)
             header, at = read_header(lines, at, exact=exact)
             hunks, at = _read_hunks(lines, at, hunks_left, exact=exact)
-            if exact and is_plain and not hunks:
-                raise Refusal(Reason.MALFORMED, f"{shown(header.path)} has a header and no hunk, which git passes over")
+            if exact and header.has_more and not hunks:
+                raise Refusal(
+                    Reason.MALFORMED, f"{shown(header.path)} has a header and no hunk; the text may be cut off"
+                )
             hunks_left -= len(hunks)
             after_header = True
             _keep(edits, header, hunks)

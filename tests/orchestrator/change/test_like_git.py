@@ -173,3 +173,37 @@ def test_a_hunk_that_git_puts_at_the_end_is_ambiguous() -> None:
     with pytest.raises(Refusal) as caught:
         apply_text(TREE, "--- a/dup.txt\n+++ b/dup.txt\n@@ -3,2 +3,2 @@\n k\n-v\n+V\n", POLICY)
     assert caught.value.reason is Reason.CONTEXT_AMBIGUOUS
+
+
+WHOLE = (
+    "diff --git a/a.txt b/a.txt\nindex 1111111..2222222 100644\n" + HEAD + "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n"
+    "diff --git a/d/e.txt b/d/f.txt\nsimilarity index 60%\nrename from d/e.txt\nrename to d/f.txt\n"
+    "index 1111111..2222222 100644\n--- a/d/e.txt\n+++ b/d/f.txt\n@@ -1,2 +1,2 @@\n in\n-folder\n+file\n"
+    "diff --git a/n.txt b/n.txt\nnew file mode 100644\nindex 0000000..1111111\n--- /dev/null\n+++ b/n.txt\n"
+    "@@ -0,0 +1,2 @@\n+n\n+m\n"
+    "diff --git a/crlf.txt b/crlf.txt\nold mode 100644\nnew mode 100755\n"
+    "diff --git a/dup.txt b/dup.txt\nold mode 100644\nnew mode 100755\nindex 1111111..2222222\n--- a/dup.txt\n"
+    "+++ b/dup.txt\n@@ -1,2 +1,2 @@\n-k\n+K\n v\n"
+    "diff --git a/B.TXT b/B.TXT\ndeleted file mode 100644\nindex 1111111..0000000\n--- a/B.TXT\n+++ /dev/null\n"
+    "@@ -1 +0,0 @@\n-upper\n"
+    "diff --git a/empty.txt b/empty.txt\ndeleted file mode 100644\nindex e69de29..0000000\n"
+    "diff --git a/m.txt b/m.txt\nnew file mode 100644\nindex 0000000..e69de29\n"
+    "diff --git a/a/a.txt b/a/a.txt\nindex 1111111..2222222 100644\n--- a/a/a.txt\n+++ b/a/a.txt\n"
+    "@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n"
+).splitlines(keepends=True)
+
+
+def test_a_diff_that_is_cut_off(tmp_path: Path) -> None:
+    """Of one that ends too early, git's answer is ours, or a refusal; one that lost nothing of a file is taken."""
+    taken = []
+    for end in range(1, len(WHOLE) + 1):
+        text = "".join(WHOLE[:end])
+        ours, theirs = applied_by_us(text), applied_by_git(text, tmp_path / "tree")
+        assert ours is None or ours == theirs, text
+        if ours is not None:
+            taken.append(WHOLE[end - 1])
+    assert [line for line in taken if line.startswith(("index ", "--- ", "+++ ", "@@ "))] == [
+        "index e69de29..0000000\n",
+        "index 0000000..e69de29\n",
+    ]
+    assert taken[-1] == WHOLE[-1]
