@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gzip
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +32,8 @@ from orchestrator.views.page.waking import Notices
 # threads are always left for the server's own reading.
 _ANSWERED = 8
 _ASKED = 64
+# Of these, how many may wait for one campaign, which may be one that does not answer.
+_WAITING = 8
 _THREADS = 32
 # Campaigns that are kept in memory; one that nobody looks at gives way to the next.
 MOST_OPEN = 6
@@ -39,6 +42,10 @@ _CLOSE_S = 5.0
 _GZIP = {"content-encoding": "gzip", "vary": "accept-encoding"}
 
 Work = Callable[[Followed, Request], Any]
+
+
+class Crowded(Exception):
+    """As many wait for one campaign as may."""
 
 
 class Server:
@@ -62,6 +69,7 @@ class Server:
         self._turns = {acts: asyncio.Semaphore(_ANSWERED) for acts in (False, True)}
         self._alone = WeakValueDictionary[tuple[bool, str], asyncio.Lock]()
         self._asking = {False: 0, True: 0}
+        self._waiting = Counter[tuple[bool, str]]()
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "page"))
         self._overview = Overview(folders, settings, self._notices)
         self._open: dict[str, Broadcast] = {}
@@ -69,7 +77,7 @@ class Server:
         self._opening: dict[str, asyncio.Lock] = {}
         self._reading: asyncio.Task[None] | None = None
         self._is_over = False
-        self._app = Starlette(routes=[*self._routes(), *self._acts()])
+        self._app = Starlette(routes=[*self._routes(), *self._acts()], exception_handlers={Crowded: _crowded})
         self._app.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,14 +94,26 @@ class Server:
             self._asking[acts] -= 1
 
     @contextlib.asynccontextmanager
-    async def _turn(self, request: Request) -> AsyncIterator[None]:
+    async def _turn(self, request: Request, *, seated: bool = False) -> AsyncIterator[None]:
         """For work in threads. One who reads an answer slowly keeps no turn, and a campaign that does not answer keeps
-        one of them.
+        one of them. Raises Crowded where many wait for it, but for one who has a seat already.
         """
-        acts = _may_act(request.scope)
-        alone = self._alone.setdefault((acts, request.path_params.get("id", "")), asyncio.Lock())
-        async with alone, self._turns[acts]:
-            yield
+        acts, name = _may_act(request.scope), request.path_params.get("id", "")
+        alone = self._alone.setdefault((acts, name), asyncio.Lock())
+        if name and not seated and self._waiting[acts, name] >= _WAITING:
+            raise Crowded
+        self._waiting[acts, name] += 1
+        try:
+            await alone.acquire()
+        finally:
+            self._waiting[acts, name] -= 1
+            if not self._waiting[acts, name]:
+                del self._waiting[acts, name]
+        try:
+            async with self._turns[acts]:
+                yield
+        finally:
+            alone.release()
 
     async def close(self) -> None:
         self._is_over = True
@@ -257,7 +277,7 @@ class Server:
         async def messages(viewer: Viewer) -> AsyncIterator[bytes]:
             broadcast.join(viewer)
             try:
-                async with self._turn(request):
+                async with self._turn(request, seated=True):
                     missed = await asyncio.to_thread(followed.run, lambda it: _missed(it, known))
                 for message in missed:
                     yield message
@@ -299,6 +319,11 @@ class Server:
                     self._asking[session.acts] += 1
 
         return StreamingResponse(safe(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+def _crowded(request: Request, _: Exception) -> Response:
+    told = "many requests wait for this campaign already; ask again"
+    return _answer(request, {"error": told}, 503, {"retry-after": "2"})
 
 
 def _may_act(scope: Scope) -> bool:

@@ -75,7 +75,7 @@ async def test_one_that_does_not_answer_holds_up_no_other(
             return poll(it)
 
         monkeypatch.setattr(Followed, "poll", hang)
-        waiting = [asyncio.create_task(site.get(stuck)) for _ in range(20)]
+        waiting = [asyncio.create_task(asked(site.app, stuck, headers=site.headers)) for _ in range(20)]
         try:
             await at_work.wait()
             async with asyncio.timeout(HANG_S / 8):
@@ -83,7 +83,7 @@ async def test_one_that_does_not_answer_holds_up_no_other(
                 await site.get("/api/campaigns")
         finally:
             gate.set()
-            await asyncio.gather(*waiting)
+            assert {answer.status for answer in await asyncio.gather(*waiting)} == {200, 503}
 
 
 def test_those_who_wait_for_their_turn_are_sent_away_at_the_end(stage: Stage) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from orchestrator.ledger.lock import CampaignLock
 from orchestrator.settings import Settings
+from orchestrator.views.page import server
 from orchestrator.views.page.finding import Found, find_campaigns
 from orchestrator.views.page.followed import Followed
 from orchestrator.views.page.streams import Audience, TooMany, Viewer, written
@@ -442,6 +443,7 @@ async def test_t103_who_looks_takes_no_stream_of_who_acts(stage: Stage) -> None:
 
 async def test_t103_who_looks_takes_no_turn_of_who_acts(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that take long wait among their own kind, and are refused where very many wait."""
+    monkeypatch.setattr(server, "_WAITING", 100)
     stage.write()
     goes_on, run = threading.Event(), Followed.live
 
@@ -460,6 +462,32 @@ async def test_t103_who_looks_takes_no_turn_of_who_acts(stage: Stage, monkeypatc
         assert (await site.campaign("/acts"))["acts"]
         goes_on.set()
         assert sorted(it.status for it in await asyncio.gather(*slow)) == [200] * 64 + [503] * 36
+
+
+async def test_t103_a_campaign_that_hangs_takes_no_place_of_others(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it is asked for, all else is answered to those who look."""
+    stage.write()
+    goes_on, run = threading.Event(), Followed.live
+
+    def live(it: Followed) -> Any:
+        assert goes_on.wait(60)
+        return run(it)
+
+    monkeypatch.setattr(Followed, "live", live)
+    async with asyncio.timeout(100), Site(stage.folder, control=True) as site:
+        looks = await site.enter()
+        (row,) = await site.get("/api/campaigns")
+        address = f"/api/campaign/{row['id']}/live"
+        hung = [asyncio.create_task(asked(site.app, address, headers=looks)) for _ in range(60)]
+        refused = [await it for it in itertools.islice(asyncio.as_completed(hung), 51)]
+        assert {(it.status, it.headers["retry-after"]) for it in refused} == {(503, "2")}
+        among = [asked(site.app, "/api/campaigns", headers=looks) for _ in range(50)]
+        assert {it.status for it in await asyncio.gather(*among)} == {200}
+        goes_on.set()
+        assert [it.status for it in await asyncio.gather(*hung)].count(200) == 9
+        assert (await asked(site.app, address, headers=looks)).status == 200
 
 
 def test_no_text_ends_a_message() -> None:
