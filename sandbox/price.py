@@ -45,12 +45,13 @@ class Terms:
     """What a provider charges for beyond the time that a job may take: all of it is reserved, little of it is used.
 
     `opening_s` passes between create and ready, `closing_s` between the end and the last billed second, at worst. One
-    that was silent for `quiet_s` may be asked whether it is there.
+    that was silent for `quiet_s` may be asked whether it is there, and answers within `answer_s` as a rule.
     """
 
     opening_s: float = 0.0
     closing_s: float = 0.0
     quiet_s: float = 30.0
+    answer_s: float = 3.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,7 @@ from orchestrator.loop.book import Book
 MODEL = "model"
 # What a probe may take. A provider that needs longer to say that it is there is not there yet.
 PROBE_S = 20.0
-# What is at work may wait for a silent provider for minutes before it gives up: one that was not heard of for so long
-# is asked by ourselves. A provider's terms say sooner where a question costs it nothing.
-QUIET_S = 30.0
-AGAIN_S = 1.0
+QUIET_S, ANSWER_S, AGAIN_S = 30.0, 3.0, 1.0
 Probe = Callable[[], Awaitable[bool]]
 
 
@@ -130,9 +127,11 @@ class CampaignBreaker:
     """The breaker in a campaign: hears its events, keeps its standing on record, and probes.
 
     `probes` has a cheap call for each provider, `questions` one that disturbs nobody who is measured meanwhile;
-    candidates run at `away`, which is asked once it was silent for `quiet_s`, judges and agents at `home`. It is told
-    of failures by those who know whose doing an ending was. `tried_in_vain` is the attempt that failed when it was let
-    through: it may fail for reasons of its own, so the next one is another.
+    candidates run at `away`, judges and agents at `home`. What is at work may wait for a silent provider for minutes
+    before it gives up, so one that was not heard of for `quiet_s` is asked by ourselves. One that has no answer within
+    `answer_s` is told of; two questions without any open the breaker. It is told of failures by those who know whose
+    doing an ending was. `tried_in_vain` is the attempt that failed when it was let through: it may fail for reasons of
+    its own, so the next one is another.
     """
 
     def __init__(
@@ -144,6 +143,7 @@ class CampaignBreaker:
         away: str,
         home: str,
         quiet_s: float = QUIET_S,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self._book = book
         self._probes = probes
@@ -151,6 +151,7 @@ class CampaignBreaker:
         self._away = away
         self._home = home
         self._quiet_s = {home: QUIET_S, away: quiet_s}
+        self._answer_s = {home: ANSWER_S, away: answer_s}
         self.clock: Callable[[], float] = time.monotonic
         self.pure = Breaker()
         self.tried_in_vain = ""
@@ -160,13 +161,14 @@ class CampaignBreaker:
         self._answers_then: dict[tuple[str, str], int] = {}
         self._news: list[e.Event] = []
         self._probing: asyncio.Task[bool] | None = None
-        self._asking: tuple[str, asyncio.Task[bool]] | None = None
+        self._asking: tuple[str, float, asyncio.Task[bool]] | None = None
         self._ask_at: dict[str, float] = {}
 
     def begin(self, width: int) -> None:
         """With the session: one that finds the breaker open in the ledger probes first."""
         self.pure.stalls = max(2, (width + 1) // 2)
         self._ask_at = {name: self.clock() + self._quiet_s[name] for name in self._questions}
+        self._book.record(*(e.ProviderHeard(provider=name) for name in self._book.state.campaign.silent))
         self._book.listeners.append(self._hear)
         if known := set(self._book.state.campaign.away_from) & self._probes.keys():
             self._why = self._book.state.campaign.away
@@ -237,17 +239,26 @@ class CampaignBreaker:
     def _ask_the_quiet(self) -> None:
         now = self.clock()
         if self._asking:
-            name, asking = self._asking
+            name, since, asking = self._asking
             if asking.done():
                 self._asking = None
                 self._ask_at[name] = now + (self._quiet_s[name] if asking.result() else AGAIN_S)
+                self._found(name, silent=not asking.result())
                 if not asking.result():
                     self.failed(name, f"{name} does not answer")
+            elif now - since >= self._answer_s[name]:
+                self._found(name, silent=True)
         elif self.standing is Standing.CLOSED:
             for name, at in self._ask_at.items():
                 if now >= at:
-                    self._asking = name, asyncio.create_task(_answers(self._questions[name]), name="ask")
+                    self._asking = name, now, asyncio.create_task(_answers(self._questions[name]), name="ask")
                     return
+
+    def _found(self, name: str, *, silent: bool) -> None:
+        """Noted once: who looks on is told before anything waits."""
+        event = e.ProviderSilent(provider=name) if silent else e.ProviderHeard(provider=name)
+        if silent is not (name in self._book.state.campaign.silent) and event not in self._news:
+            self._news.append(event)
 
     def _heed(self, *, answers: bool) -> None:
         if answers and self.pure.away - self._asked:  # another one went away meanwhile: all have to answer
@@ -266,7 +277,7 @@ class CampaignBreaker:
             self._book.record(*news)
 
     async def close(self) -> None:
-        for task in (self._probing, self._asking and self._asking[1]):
+        for task in (self._probing, self._asking and self._asking[2]):
             if task:
                 task.cancel()
                 await asyncio.wait([task])
@@ -291,6 +302,8 @@ class CampaignBreaker:
         self._answers[provider or ""] += 1
         if provider in self._ask_at:
             self._ask_at[provider] = self.clock() + self._quiet_s[provider]
+        if provider:
+            self._found(provider, silent=False)
         if provider and self.pure.answered(provider, self.clock()):
             self.tried_in_vain = ""
             self._news.append(e.BreakerClosed())

@@ -14,12 +14,13 @@ from orchestrator.domain.model_use import ModelRole
 from orchestrator.llm.allowance import Allowance, Call, Ear, Used
 from orchestrator.llm.line import Line, Unusable
 from orchestrator.loop.book import Book
+from orchestrator.loop.breaker import MODEL
 from orchestrator.loop.grants import Grants
 from orchestrator.watch.config import Config
 from orchestrator.watch.detector import StallWatch
 from orchestrator.watch.pulse import Pulse
 from orchestrator.watch.recording import Header, Outcome
-from orchestrator.watch.signals import Signal
+from orchestrator.watch.signals import Kind, Signal
 from orchestrator.watch.writing import StreamWriter, recording_path
 
 Result = TypeVar("Result")
@@ -121,9 +122,11 @@ class Watched:
         self._writer = writer
         self._deadline = deadline
         self.called = False
+        self._forwarded: set[str] = set()
 
     async def intended(self, call: Call) -> None:
         self.called = True
+        self._forwarded.add(call.id)
         if call.role is ModelRole.USER:
             self._models.grants.asked(call.worst)
         self._models.book.record(
@@ -141,8 +144,15 @@ class Watched:
     def heard(self, signal: Signal) -> None:
         self._watch.hear(signal)
         self._writer.hear(signal)
+        # Once a call is on its way, it is the provider alone that lets it wait: it is tried again for minutes.
+        is_silent = MODEL in self._models.book.state.campaign.silent
+        if signal.kind is Kind.WAITING and signal.call in self._forwarded and not is_silent:
+            self._models.book.record(e.ProviderSilent(provider=MODEL))
+        elif signal.kind is Kind.STARTED and is_silent:
+            self._models.book.record(e.ProviderHeard(provider=MODEL))
 
     def ended(self, call: Call, used: Used) -> None:
+        self._forwarded.discard(call.id)
         self._models.grants.count(self._node, call.role, used.spent)
         told = {name: getattr(used, name) for name in ("ending", "tokens", "spent", "first_s", "seconds")}
         self._models.book.record(

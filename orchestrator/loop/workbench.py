@@ -182,8 +182,16 @@ class Workbench(Parts):
         if self.models:
             probes[MODEL] = self.models.answers
         questions = {door.name: door.replies for door in (self.home, self.door)}
-        quiet_s = self.door.tariff.terms.quiet_s
-        return CampaignBreaker(self.book, probes, questions, away=self.door.name, home=self.home.name, quiet_s=quiet_s)
+        terms = self.door.tariff.terms
+        return CampaignBreaker(
+            self.book,
+            probes,
+            questions,
+            away=self.door.name,
+            home=self.home.name,
+            quiet_s=terms.quiet_s,
+            answer_s=terms.answer_s,
+        )
 
     @cached_property
     def _profiles(self) -> dict[str, Profile]:

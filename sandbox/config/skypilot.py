@@ -46,7 +46,9 @@ class SkyPilotConfig(BaseModel, extra="forbid", frozen=True):
     @property
     def terms(self) -> Terms:
         """Until autodown has ended the machine, it is paid for."""
-        return Terms(opening_s=self.deadlines.provision, closing_s=_CLOSING_S + self.autodown)
+        return Terms(
+            opening_s=self.deadlines.provision, closing_s=_CLOSING_S + self.autodown, quiet_s=15.0, answer_s=10.0
+        )
 
     def admit(self, gpu: Gpu | None = None) -> Capabilities:
         """What a machine is there, told without asking anybody.

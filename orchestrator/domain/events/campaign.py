@@ -129,6 +129,35 @@ class PauseSet(Event):
         return paused_because(self.why) if self.paused else f"goes on after the pause{because(self.why)}"
 
 
+class ProviderSilent(Event):
+    """A provider left a question, or a call of a model, without an answer; all goes on for the present."""
+
+    kind: Literal["provider silent"] = "provider silent"
+    provider: str
+
+    def apply(self, state: State, at: str, /) -> None:
+        silent = state.campaign.silent
+        since = state.campaign.silent_since if silent else at
+        state.set_campaign(silent=(*silent, self.provider), silent_since=since)
+
+    @property
+    def said(self) -> str:
+        return f"{self.provider} does not answer"
+
+
+class ProviderHeard(Event):
+    kind: Literal["provider heard"] = "provider heard"
+    provider: str
+
+    def apply(self, state: State, _: str, /) -> None:
+        silent = tuple(name for name in state.campaign.silent if name != self.provider)
+        state.set_campaign(silent=silent, silent_since=state.campaign.silent_since if silent else "")
+
+    @property
+    def said(self) -> str:
+        return f"{self.provider} answers again"
+
+
 class BreakerOpened(Event):
     """Providers failed, `why` in the words of the last one: nothing is started before they answer a probe, the next
     one in `wait_s`. `tries` is how many probes and attempts failed since it opened.

@@ -113,8 +113,9 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     beyond the budget and may not be let go.
 
     `away` says why nothing is started since `away_since`: the providers of `away_from` do not answer. `trying`: they
-    do again, and one attempt is let through. `free` counts the free endings since an attempt was last used up, and
-    `free_usd` the micro-dollars that they cost; `slept_s` tells the last standstill that was counted.
+    do again, and one attempt is let through. `silent` gave no answer when they were last asked, since `silent_since`.
+    `free` counts the free endings since an attempt was last used up, and `free_usd` the micro-dollars that they cost;
+    `slept_s` tells the last standstill that was counted.
     """
 
     id: str
@@ -147,6 +148,8 @@ class Campaign(BaseModel, extra="forbid", frozen=True):
     away_from: tuple[str, ...] = ()
     away_since: str = ""
     trying: bool = False
+    silent: tuple[str, ...] = ()
+    silent_since: str = ""
     free: int = 0
     free_usd: int = 0
     slept_s: float = 0.0

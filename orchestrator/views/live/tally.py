@@ -22,7 +22,7 @@ from orchestrator.views.campaign.happenings import line_of
 from orchestrator.views.campaign.looks import CONTROL, KEPT, doubt_of, look_of
 from orchestrator.views.campaign.points import point_of, points_of, stair_of
 from orchestrator.views.campaign.sections.work import waiting_line, who_waits
-from orchestrator.views.campaign.waiting import away_because
+from orchestrator.views.campaign.waiting import away_because, silent_because
 from orchestrator.views.live.pace import PACED, Pace
 from orchestrator.views.live.scene import Caps, Scene, Work, gauges_of, phase_of, seconds
 from orchestrator.views.render.model import Point, Step
@@ -164,7 +164,7 @@ class Tally:
             endings=tuple(self._endings),
             paused=state.campaign.paused,
             pause_why=state.campaign.pause_why,
-            away=printable(away_because(state.campaign)),
+            away=printable(away_because(state.campaign) or silent_because(state.campaign)),
             asked=[waiting_line(state, node, self._metric, self._task) for node in who_waits(state)],
             stopping=self._stopping,
             stopped=state.campaign.stopped,

@@ -18,7 +18,7 @@ from orchestrator.settings import Settings
 from orchestrator.task import StoredTask
 from orchestrator.text import short
 from orchestrator.views.campaign.sections.material import slots_of
-from orchestrator.views.campaign.waiting import away_because, how_it_goes_on
+from orchestrator.views.campaign.waiting import away_because, how_it_goes_on, silent_because
 from orchestrator.views.page.finding import Found
 from orchestrator.views.page.row_state import RowState
 from orchestrator.wiring.ledgers import open_ledger
@@ -98,7 +98,7 @@ def _status(state: State, holder: str | None, waiting: Sequence[str]) -> tuple[s
     if holder and campaign.away:
         return "away", away_because(campaign)
     if holder:
-        return "running", ""
+        return "running", silent_because(campaign)
     if campaign.session_open:
         return "died", f"nobody works on it: it died at its work, and {how_it_goes_on(state)}"
     return "stopped", campaign.stopped or how_it_goes_on(state)

@@ -1,8 +1,13 @@
 """The breaker by itself, on a clock of ours: when it opens, when it looks again, and what closes it."""
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from orchestrator.loop.breaker import MODEL, Breaker, Standing
+from orchestrator.domain import events as e
+from orchestrator.loop.breaker import MODEL, Breaker, CampaignBreaker, Standing
 
 
 def opened(**more: float) -> Breaker:
@@ -114,3 +119,65 @@ def test_a_sign_of_life_or_a_person_has_it_probed_at_once(sign: str) -> None:
     else:
         breaker.hurry(3)
     assert (breaker.standing, breaker.due_at) == (Standing.OPEN, 3)
+
+
+class Told:
+    """A book of what is said of providers."""
+
+    def __init__(self, *silent: str) -> None:
+        self.campaign = SimpleNamespace(away="", away_from=(), silent=silent, silent_since="")
+        self.state, self.listeners = self, list[Any]()
+        self.told = list[e.Event]()
+
+    def set_campaign(self, **changes: Any) -> None:
+        vars(self.campaign).update(changes)
+
+    def record(self, *events: e.Event) -> None:
+        for event in events:
+            event.apply(self, "then")  # type: ignore[arg-type]  # it is asked for no more
+            self.told.append(event)
+
+
+class Line:
+    """A provider, and what is asked of it, on a clock of ours."""
+
+    def __init__(self, book: Told) -> None:
+        self.now, self.is_whole = 0.0, asyncio.Event()
+        asked = {"rented": self.answers}
+        self.breaker = CampaignBreaker(book, asked, asked, away="rented", home="home", quiet_s=5.0, answer_s=3.0)  # type: ignore[arg-type]
+        self.breaker.clock = lambda: self.now
+        self.breaker.begin(1)
+
+    async def answers(self) -> bool:
+        return await self.is_whole.wait()
+
+    async def until(self, now: float) -> None:
+        while self.now < now:
+            self.now += 0.5
+            self.breaker.look(at_work=True)
+            for _ in range(5):
+                await asyncio.sleep(0)
+        self.breaker.look(at_work=True)
+
+
+async def test_t86_a_silent_line_is_told_of_within_seconds() -> None:
+    """While the first question still waits, which counts as no failure: a busy provider may be slow to answer."""
+    book = Told()
+    line = Line(book)
+    await line.until(7)
+    assert book.told == []
+    await line.until(9)
+    assert (book.campaign.silent, line.breaker.standing) == (("rented",), Standing.CLOSED)
+    line.is_whole.set()
+    await line.until(10)
+    assert book.campaign.silent == ()
+    await line.until(30)
+    assert [event.kind for event in book.told] == ["provider silent", "provider heard"]
+    await line.breaker.close()
+
+
+async def test_t86_who_was_silent_to_a_session_that_died_is_asked_anew() -> None:
+    """Nothing is known of it by now."""
+    book = Told("rented", MODEL)
+    Line(book)
+    assert book.campaign.silent == ()

@@ -171,7 +171,7 @@ async def test_a_drip_is_below_the_floor(tmp_path: Path, messages_server: Messag
 
 
 async def test_an_overloaded_provider_is_waited_for(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Retries before the first byte are no stall and cost nothing."""
+    """Retries before the first byte are no stall and cost nothing; that they go on is said from the first one on."""
     messages_server.play(Refusal(529, "overloaded_error", "Overloaded"))
     points(messages_server, 7)
     async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking) as session:
@@ -179,6 +179,8 @@ async def test_an_overloaded_provider_is_waited_for(tmp_path: Path, messages_ser
         assert len(messages_server.requests) == 2
         assert len(session.of(e.ModelCallEnded)) == 1
         assert session.charged == 1
+        assert [it.provider for it in (*session.of(e.ProviderSilent), *session.of(e.ProviderHeard))] == ["model"] * 2
+        assert not session.bench.state.campaign.silent
 
 
 async def test_a_refused_key_ends_the_campaign_and_charges_nothing(

@@ -12,7 +12,7 @@ from orchestrator.domain.state import State
 from orchestrator.text import printable
 from orchestrator.views.campaign.looks import look_of
 from orchestrator.views.campaign.sections.material import Material, typed
-from orchestrator.views.campaign.waiting import away_because, how_it_goes_on
+from orchestrator.views.campaign.waiting import away_because, how_it_goes_on, silent_because
 from orchestrator.views.render.model import BREAK, Lines, Own, Part, Prose, Quote, Section, Table, Words, join
 
 _ALERT = "bold yellow"
@@ -73,7 +73,7 @@ def now(it: Material) -> Section:
         why = f": {campaign.pause_why}" if campaign.pause_why else ""
         off = " (blastdoor pause --off goes on)" if it.holder else ""
         line += [Own("; paused", _ALERT), Quote(why, 500, _ALERT), Own(off, _ALERT)]
-    if away := away_because(campaign):
+    if away := away_because(campaign) or (silent_because(campaign) if it.holder else ""):
         line += ["; ", Quote(away, 500, _ALERT)]
     if campaign.stopped:
         line += [Own("; stopped: ", "bold"), Quote(campaign.stopped, 500, "bold")]

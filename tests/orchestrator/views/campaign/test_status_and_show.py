@@ -80,6 +80,24 @@ def test_t86_status_says_who_is_waited_for(stage: Stage, since: tuple[e.Event, .
     assert "the next probe is in 40 s: the engine is away" in " ".join(stage.run("logs").split())
 
 
+@pytest.mark.parametrize(
+    ("since", "says"),
+    [
+        ((), True),
+        ((e.ProviderHeard(provider="modal"),), False),
+        ((e.BreakerOpened(providers=("modal",), why="modal does not answer", wait_s=5),), False),
+    ],
+)
+def test_t86_status_says_who_does_not_answer(stage: Stage, since: tuple[e.Event, ...], says: bool) -> None:
+    """From the first question or call on that was left without an answer, before anything waits for it."""
+    stage.story.tell(e.ProviderSilent(provider="modal"), *since)
+    stage.write()
+    with stage.lock():
+        text = " ".join(stage.run("status").split())
+    assert ("modal does not answer since" in text) is says
+    assert "modal does not answer" in stage.run("logs")
+
+
 def test_status_says_why_it_paused(stage: Stage) -> None:
     """A pause that nobody asked for has its reason, and says how to go on."""
     stage.story.tell(e.PauseSet(paused=True, why="3 of 4 agents stalled within 5 minutes"))
