@@ -9,6 +9,7 @@ from orchestrator.change.refusal import Reason, Refusal, shown_path
 from orchestrator.change.regions import Region, difference_outside, split_entry
 from orchestrator.change.tree import File
 from orchestrator.text import shown
+from orchestrator.units import format_size
 
 _PATTERNS_TOLD = 20
 _FOLDERS = 50  # of one path; what stores the tree takes no more than twice as many
@@ -124,10 +125,10 @@ class Policy:
             f"You may edit, create and delete only these paths: {self._listed(len(self.editable))}\n"
             "(* stands for any characters within one name, ** for any folders.) Any other path is refused, and with it "
             f"the whole change.\n{self.told_regions()}"
-            f"A change has at most {caps.text_bytes} bytes and {caps.text_lines} lines of text, {caps.files} files and "
-            f"{caps.hunks} hunks; a file has at most {caps.file_bytes} bytes, all files of a change together "
-            f"{caps.total_bytes}, and {caps.compared_lines} lines with those that they replace, a path "
-            f"{caps.path_bytes}. Text files only, no links, no submodules. {modes}"
+            f"A change has at most {format_size(caps.text_bytes)} and {caps.text_lines} lines of text, {caps.files} "
+            f"files and {caps.hunks} hunks; a file has at most {format_size(caps.file_bytes)}, all files of a change "
+            f"together {format_size(caps.total_bytes)}, and {caps.compared_lines} lines with those that they replace, "
+            f"a path {caps.path_bytes} bytes. Text files only, no links, no submodules. {modes}"
         )
 
     def told_regions(self) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Never
 
 from orchestrator.text import short
+from orchestrator.units import format_size
 from orchestrator.watch.signals import Hold, Kind, Signal
 
 VERSION = 1
@@ -135,9 +136,9 @@ class _Reader:
                 return
             self._number += 1
             if len(line) > _LONGEST_LINE:
-                self._fail(f"longer than {_LONGEST_LINE} bytes")
+                self._fail(f"longer than {format_size(_LONGEST_LINE)}")
             if self._read > _MOST_BYTES:
-                self._fail(f"a file has at most {_MOST_BYTES // 1024**2} MiB")
+                self._fail(f"a file has at most {format_size(_MOST_BYTES)}")
             yield self._object(line)
 
     def _object(self, line: bytes) -> dict[str, Any]:

@@ -183,7 +183,8 @@ def load_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> byte
     with os.fdopen(descriptor, "rb") as file:
         data = bytearray(file.read(max_bytes + 1))
     if len(data) > max_bytes:
-        raise BadOutput(f"{name} has more than {max_bytes} bytes")
+        most = f"{max_bytes / (1 << 20):.3g}MiB" if max_bytes >= 1 << 20 else f"{max_bytes} bytes"
+        raise BadOutput(f"{name} has more than {most}")
     return data
 
 

@@ -157,6 +157,7 @@ def test_told() -> None:
     """The agent is told its paths and caps, and nothing of what is hidden."""
     policy = Policy(("src/*.py", "a.txt"), ("src/secret.py",), Caps(files=7, hunks=77, path_bytes=99))
     told = policy.told()
+    assert "A change has at most 1MiB and " in told
     assert "only these paths: src/*.py, a.txt\n" in told
     assert "7 files and 77 hunks" in told
     assert "secret" not in told

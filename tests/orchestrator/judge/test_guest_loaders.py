@@ -81,6 +81,8 @@ def test_sizes(folder: Path) -> None:
         file.truncate(1 << 40)
     with pytest.raises(BadOutput, match="more than 10 bytes"):
         load_bytes("huge", max_bytes=10)
+    with pytest.raises(BadOutput, match="more than 8MiB"):
+        load_bytes("huge")
 
 
 HOSTILE_JSON = {

@@ -113,7 +113,7 @@ def test_several_in_a_file(tmp_path: Path) -> None:
         (GOOD + '{"at":1,"kind":"tokens","tokens":1.5}\n', "tokens is a whole number"),
         (GOOD + '{"ended":1,"outcome":"gold"}\n', "the outcome is one of"),
         (GOOD + "[" * 10_000 + "\n", "not JSON"),
-        (GOOD + "x" * 20_000 + "\n", "longer than"),
+        (GOOD + "x" * 20_000 + "\n", "longer than 16KiB"),
         (GOOD + '{"\x1b[2J":1}\n', "not JSON"),
     ],
 )
