@@ -6,9 +6,7 @@ Nothing is recorded. A baseline that does not score ends the examination: there 
 import re
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from orchestrator.apart import read_apart
 from orchestrator.change import File, Tree
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.verdict import Mode, Verdict
@@ -17,7 +15,7 @@ from orchestrator.examine.dependence import tell_dependence, try_wrecks
 from orchestrator.examine.facing import face
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.probes import LookedAround, look_around, new_canary
-from orchestrator.judge.unsafe import Finding, unsafe_loaders
+from orchestrator.judge.unsafe import unsafe_loaders
 from orchestrator.loop.guards import guard_record, run_guard
 from orchestrator.loop.rehearsal import NO_OUTPUT, Rehearsal, rehearse
 from orchestrator.loop.relaying import untold
@@ -280,14 +278,8 @@ async def check_judge(parts: Parts, found: Checkup, findings: Findings, *, cheat
 
 
 async def check_code(parts: Parts, findings: Findings) -> None:
-    """It may be a stranger's, so it is read apart; of one that takes too much to read, that is told."""
     code = {path: file.data for path, file in parts.jobs.snapshot.judge.items()}
-    judge = Path(parts.task.judge.folder)
-    try:
-        unsafe = await offload(read_apart, lambda: unsafe_loaders(code), list[Finding], judge, Refused)
-    except Refused as error:
-        findings.add(Section.JUDGE, Sign.WARN, str(error))
-        return
+    unsafe = await offload(unsafe_loaders, code)
     for it in unsafe:
         place = f"{short(it.path, 80)}:{it.line}"
         findings.add(

@@ -9,10 +9,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.apart import note
 from orchestrator.python_source import parse_python
 
-_LARGEST = 1 << 20
+_PARSED = 4 << 20  # bytes of all files together: seconds of processor, whatever is in them
 _OUTPUTS = re.compile(r"(?:^|[^a-z])(?:outputs?|candidate)(?:[^a-z]|$)", re.IGNORECASE)
 
 
@@ -92,11 +91,12 @@ _IN_TEXT = [
 def unsafe_loaders(files: Mapping[str, bytes]) -> list[Finding]:
     """What to warn of in a judge's Python files, in the order of files and lines."""
     found: set[Finding] = set()
+    left = _PARSED
     for path, data in files.items():
-        note(path)
         if path.endswith(".py") or (data.startswith(b"#!") and b"python" in data[:80]):
-            # Python that this interpreter does not understand is looked through as text.
-            tree = parse_python(data) if len(data) <= _LARGEST else None
+            # Python that this interpreter does not understand, or too much of it, is looked through as text.
+            tree = parse_python(data) if len(data) <= left else None
+            left -= len(data) if tree else 0
             found.update(_Reader(path).findings(tree) if tree else _in_text(path, data))
     return sorted(found)
 

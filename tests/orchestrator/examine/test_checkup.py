@@ -1,6 +1,5 @@
 """What `check` finds in tasks that are well, and in those that are not. The programs really run."""
 
-import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -9,19 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import apart
-from orchestrator.apart import note
 from orchestrator.budget import Account
 from orchestrator.change import Tree
 from orchestrator.domain.metric import Goal, Metric, Ranking
-from orchestrator.examine import checkup
 from orchestrator.examine.cheating import Bar, Fate, Tried
 from orchestrator.examine.dependence import tell_dependence
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.gold import copies_of_gold
 from orchestrator.examine.probes import _measured
 from orchestrator.judge.adversaries import Oracle
-from orchestrator.judge.unsafe import Finding
 from orchestrator.loop.backstop import walls_of_search
 from orchestrator.loop.judge_modes import judge_mode_of
 from orchestrator.loop.money import worst_of_search
@@ -348,23 +343,6 @@ async def test_unsafe_loaders(tmp_path: Path) -> None:
     (row,) = rows(findings, Section.JUDGE)
     assert row.sign is Sign.WARN
     assert row.text.startswith(f"judge.py:{judge[: judge.index('pickle.load')].count(chr(10)) + 1} unpickles")
-
-
-async def test_a_judge_that_takes_too_much_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger's judge is read within a budget; one that needs more is a warning, and the rest is examined."""
-
-    def endless(files: Mapping[str, bytes]) -> list[Finding]:
-        note(next(iter(files)))
-        while True:
-            pass
-
-    monkeypatch.setattr(checkup, "unsafe_loaders", endless)
-    monkeypatch.setattr(checkup, "read_apart", functools.partial(apart.read_apart, seconds=1))
-    findings = await examined(write_task(tmp_path))
-    (row,) = rows(findings, Section.JUDGE)
-    assert row.sign is Sign.WARN
-    assert row.text.startswith("judge: reading judge.py takes more than 1 s of processor")
-    assert rows(findings, Section.GOLD)
 
 
 async def test_gold_within_reach(tmp_path: Path) -> None:

@@ -137,3 +137,17 @@ def test_a_part_is_looked_at_a_few_times(code: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(unsafe, "_OUTPUTS", Counted())
     assert lines(f"import subprocess\n{code}") == []
     assert looked < 5 * sum(1 for _ in ast.walk(ast.parse(code)))
+
+
+def test_more_than_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge of any size is looked through: what is beyond the bound as text, which knows no names of one's own."""
+    code = "from pickle import load as get\nget(file)\npickle.load(file)\n"
+    files = {name: code.encode() for name in ("a.py", "b.py")}
+    of_both = [(name, line) for name in files for line in (1, 2, 3)]
+    assert {(found.path, found.line) for found in unsafe_loaders(files)} >= {("a.py", 2), ("b.py", 2), ("b.py", 3)}
+    monkeypatch.setattr(unsafe, "_PARSED", len(code) + 1)
+    bounded = {(found.path, found.line) for found in unsafe_loaders(files)}
+    assert ("a.py", 2) in bounded
+    assert ("b.py", 2) not in bounded
+    assert ("b.py", 3) in bounded
+    assert bounded < set(of_both)
