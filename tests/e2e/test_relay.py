@@ -99,12 +99,12 @@ editable = ["candidate.py"]
 command = ["python3", "candidate.py"]
 
 [limits]
-wall = "20s"
+wall = "8s"
 
 [judge]
 mode = "relay"
 command = ["python3", "judge.py"]
-limits = {wall = "60s"}
+limits = {wall = "12s"}
 """
 # Reads the beginning of a large request, and then does something else than to read on.
 BREAKS_OFF = """
@@ -177,7 +177,9 @@ async def streamed(folder: Path, act: str, monkeypatch: pytest.MonkeyPatch) -> t
 async def test_a_candidate_that_does_not_take_a_streamed_call(
     tmp_path: Path, act: str, ending: Ending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What happens to it while the judge sends is its own ending; the judge is neither blamed nor waited for."""
+    """What happens to it while the judge sends is its own ending; the judge is neither blamed nor waited for. One that
+    sleeps is waited for as long as both limits together, which is in earnest.
+    """
     meeting, ended = await streamed(tmp_path, act, monkeypatch)
     assert ended
     assert ended.ending is ending, ended
