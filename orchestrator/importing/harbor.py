@@ -217,10 +217,13 @@ def _first_script(it: _Task) -> bytes:
 
 
 def _config(source: Source) -> dict[str, Any]:
+    text = source.text("task.toml")  # what it raises says what is wrong itself
     try:
-        return bounded_toml.loads(source.text("task.toml"))
-    except (ValueError, RecursionError) as error:
+        return bounded_toml.loads(text)
+    except ValueError as error:
         raise TaskError(f"{source.folder / 'task.toml'}: is not TOML ({shown(str(error))}); mend it") from None
+    except RecursionError:
+        raise TaskError(f"{source.folder / 'task.toml'}: is nested too deep to be read; make it flatter") from None
 
 
 def _refuse_what_cannot_run(source: Source, config: dict[str, Any]) -> None:

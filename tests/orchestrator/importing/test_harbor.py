@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.importing import Imported, ImportRequest, write_task
 from orchestrator.importing.harbor import read
-from orchestrator.task import Task, load_task
+from orchestrator.task import Task, TaskError, load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.views.cli import cli
 from tests.clicking import runner
@@ -206,6 +206,24 @@ def test_tests_that_only_look(tmp_path: Path, changed: dict[str, str | None]) ->
     """What ordinary tests have does not cost the tier."""
     found = imported(tmp_path, changed)
     assert "tier data" in found.findings[0], found.findings
+
+
+CONFIG = {
+    "long": ("#" * ((1 << 20) + 1), "has more than 1 MiB; leave it out of the folder"),
+    "deep": (f"a = {'[' * 5000}", "is nested too deep to be read; make it flatter"),
+    "no UTF-8": ("a = '\udcff'", "is not UTF-8; save it as UTF-8"),
+}
+
+
+@pytest.mark.parametrize("what", CONFIG)
+def test_settings_that_cannot_be_read(tmp_path: Path, what: str) -> None:
+    """The one line says what is wrong with them, and nothing else."""
+    text, why = CONFIG[what]
+    source = write(tmp_path / "there", {"task.toml": ""})
+    (source / "task.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(TaskError) as refused:
+        read(ImportRequest(source, "small"))
+    assert str(refused.value) == f"{source / 'task.toml'}: {why}"
 
 
 @pytest.mark.parametrize(
