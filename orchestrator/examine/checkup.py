@@ -25,10 +25,17 @@ from orchestrator.task import GuardSpec
 from orchestrator.text import short
 from sandbox import Refused, Unavailable
 
-# In notes: a name for what went wrong, and words for it; a number is a measure, and no failure.
+# In notes: a name for what went wrong that has a value. A number alone is a measure, and no failure.
 _FAILURE = re.compile(
-    r"""\b(?:\w*error|stderr|traceback|exception|failure)['"]?\s*[:=]\s*(?!['"]?(?:none\b|no\b|false\b|nan\b|inf\b))['"]?[^\W\d_]""",
-    re.IGNORECASE,
+    r"""
+    \b(?: \w*error\w* | stderr | exceptions? | failures? ) (?:\[\w*\])? ['"]? \s*+ [:=] \s*+
+    (?! b?['"]? (?: (?:none|null|no|no\ errors?|false|n/?a|nan|[+-]?inf|[+-]?[0-9][0-9.e+-]*(?:\s?[a-z%]{1,3})?)
+        | \[\] | \{\} | \(\) )? ['"]? \s* (?: $ | [,;(\])}] ) )
+    | \b(?: success\w* | correct | passed ) ['"]? \s* [:=] \s* ['"]?false\b
+    | \bstatus ['"]? \s* [:=] \s* ['"]?(?:fail|error)
+    | \bnot\ found\b | \bno\ such\ file\b | \btraceback\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -112,6 +119,11 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
     if said := named_failure(parts, run):
         text = f"the baseline gets the score of a failure: {said}"
         findings.add(Section.WIRING, Sign.FAIL, text, "mend what failed, or start from a program that scores")
+    elif _is_zero(parts, run):
+        notes = short(run.verdict.notes, 300)
+        text = f"the baseline scores 0{f', and the judge says: {notes}' if notes else ''}"
+        advice = "no change may be able to better it, if that is what failed; see that a better program scores more"
+        findings.add(Section.WIRING, Sign.WARN, text, advice)
     if run.verdict.suspect:
         text = f"the baseline itself is beyond the ceiling of {', '.join(run.verdict.suspect)}"
         findings.add(Section.WIRING, Sign.FAIL, text, "nothing could ever be kept; correct the ceiling, or the goal")
@@ -122,11 +134,23 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
 
 def named_failure(parts: Parts, run: Rehearsal) -> str:
     """What a judge says that failed beside a score of 0 or less; nothing where it says nothing, or lower is better."""
-    metric = parts.task.metrics[0].metric()
-    if run.verdict is None or metric.goal is not Goal.HIGHER or run.verdict.metrics.get(metric.name, 1.0) > 0:
+    score = _score_where_higher_is_better(parts, run)
+    if run.verdict is None or score is None or score > 0:
         return ""
     lines = (line for line in run.verdict.notes.splitlines() if _FAILURE.search(line))
     return short(next(lines, ""), 300)
+
+
+def _is_zero(parts: Parts, run: Rehearsal) -> bool:
+    """Whether its score is what most judges give a failure, too."""
+    return _score_where_higher_is_better(parts, run) == 0
+
+
+def _score_where_higher_is_better(parts: Parts, run: Rehearsal) -> float | None:
+    metric = parts.task.metrics[0].metric()
+    if run.verdict is None or metric.goal is not Goal.HIGHER:
+        return None
+    return run.verdict.metrics.get(metric.name)
 
 
 def _tell_features(parts: Parts, verdict: Verdict, findings: Findings) -> None:

@@ -12,6 +12,7 @@ from orchestrator.budget import Account
 from orchestrator.change import Tree
 from orchestrator.domain.metric import Goal, Metric, Ranking
 from orchestrator.examine.cheating import Bar, Fate, Tried
+from orchestrator.examine.checkup import _FAILURE
 from orchestrator.examine.dependence import tell_dependence
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.gold import copies_of_gold
@@ -118,26 +119,65 @@ async def test_results_that_are_none(tmp_path: Path, judge: str, says: str) -> N
 
 NAMED = {
     "error: Compilation failed": True,
-    "stdout: ok\\nstderr: error: unknown edition 2024": True,
+    "stdout: ok\nstderr: error: unknown edition 2024": True,
     "test_results: [{'test_case': 0, 'error': 'R execution failed'}]": True,
+    "error: [Errno 2] No such file or directory: 'rustc'": True,
+    "FileNotFoundError: [Errno 2] it is gone": True,
+    "stderr: /bin/sh: 1: rustc: not found": True,
+    "error[E0658]: edition 2024 is unstable": True,
+    "error: `rustc` is too old": True,
+    "error: No such device": True,
+    "error: no module named numpy": True,
+    "error: None of the tests passed": True,
+    "errors: ['compilation failed']": True,
+    "error_message: it did not compile": True,
+    "error: 3 of 3 tests failed": True,
+    "success: False": True,
+    "{'correct': False}": True,
+    "status: failed": True,
+    "Traceback (most recent call last):": True,
+    "sh: cargo: command not found": True,
     "error: None": False,
+    "{'error': None, 'errors': [], 'stderr': ''}": False,
+    "errors: 0": False,
     "mean_error: 0.25": False,
+    "mean_error: -2.5e-03 (of 12)": False,
+    "max_error = 0.5 ms, error_rate: 12%": False,
+    "error: ''": False,
+    "stderr: b''": False,
     "stderr: ": False,
+    "success: True": False,
+    "passed: 0": False,
     "all is well": False,
 }
 
 
+def scored(notes: str, score: float) -> dict[str, str]:
+    """A judge that says so."""
+    answer = json.dumps({"score": score, "notes": notes})
+    return {"judge/judge.py": f"import os\nopen(os.environ['BLASTDOOR_RESULT_PATH'], 'w').write({answer!r})\n"}
+
+
 @pytest.mark.parametrize("notes", NAMED)
+def test_words_of_a_failure(notes: str) -> None:
+    """A name of what went wrong that has a value is told from one that has none, and from a measure."""
+    assert any(map(_FAILURE.search, notes.splitlines())) is NAMED[notes]
+
+
+@pytest.mark.parametrize("notes", ["ok\nerror[E1]: too old", "all is well", ""])
 @pytest.mark.parametrize("score", [0, 1])
-async def test_a_baseline_with_the_score_of_a_failure(tmp_path: Path, notes: str, score: int) -> None:
-    """A tool that is too old, say: the judge gives 0 and says why. A search from there would find nothing better."""
-    judge = (
-        "import json, os\nopen(os.environ['BLASTDOOR_RESULT_PATH'], 'w').write("
-        f"json.dumps({{'score': {score}, 'notes': '{notes.replace(chr(39), chr(34))}'}}))\n"
-    )
-    findings = await examined(write_task(tmp_path, files={"judge/judge.py": judge}))
-    told = [row.sign for row in findings.rows if "the score of a failure" in row.text]
-    assert told == [Sign.FAIL] * (NAMED[notes] and not score)
+@pytest.mark.parametrize("goal", ["higher", "lower"])
+async def test_a_baseline_with_the_score_of_a_failure(tmp_path: Path, notes: str, score: int, goal: str) -> None:
+    """A tool that is too old, say: the judge gives 0, and may say why. A search from there may find nothing better."""
+    metric = f'[[metrics]]\nname = "score"\ngoal = "{goal}"\n'
+    findings = await examined(write_task(tmp_path, metric, files=scored(notes, score)))
+    told = [(row.sign, row.text) for row in findings.rows if "the baseline gets" in row.text or "scores 0" in row.text]
+    if score or goal == "lower":
+        assert told == []
+    elif "error" in notes:
+        assert told == [(Sign.FAIL, "the baseline gets the score of a failure: error[E1]: too old")]
+    else:
+        assert told == [(Sign.WARN, f"the baseline scores 0{f', and the judge says: {notes}' if notes else ''}")]
 
 
 async def test_a_metric_that_is_not_there(tmp_path: Path) -> None:
