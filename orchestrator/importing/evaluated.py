@@ -278,7 +278,7 @@ def find(request: ImportRequest, names: Names) -> Found:
             f"{source.folder / evaluator}: defines no {names.entries[0]}(program_path); name the evaluator's file"
         )
     placed = placed_of(request.placed)
-    judge_needs = needs_of(source, evaluator, request.packages, placed)
+    judge_needs = needs_of(source, evaluator, request.packages, placed, outside=bool(seen.outside))
     found = Found(
         source=source,
         program=program,

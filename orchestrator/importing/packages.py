@@ -56,9 +56,11 @@ class Needs:
         return [f"{name}{versions.get(name, '')}" for name in sorted(self.packages)]
 
 
-def needs_of(source: Source, start: str, given: Mapping[str, str], placed: Sequence[Placed] = ()) -> Needs:
+def needs_of(
+    source: Source, start: str, given: Mapping[str, str], placed: Sequence[Placed] = (), *, outside: bool = False
+) -> Needs:
     """Follows imports within the folder, and into those that are placed beside it. Raises TaskError for one that nobody
-    knows a package for.
+    knows a package for; `outside` says that the file looks outside of its folder, where it may be found.
     """
     together = package_files(source, start)
     needs = Needs(files={start, *together})
@@ -81,7 +83,7 @@ def needs_of(source: Source, start: str, given: Mapping[str, str], placed: Seque
             elif there := next((it for it in placed if it.has(top)), None):
                 _add_placed(needs, there, found, given)
             elif top not in sys.stdlib_module_names:
-                _add_package(needs, found, top, given, where)
+                _add_package(needs, found, top, given, where, outside=outside)
     return needs
 
 
@@ -96,15 +98,16 @@ def _add_placed(needs: Needs, there: Placed, found: Import, given: Mapping[str, 
             needs.not_found += [line] if line not in needs.not_found else []
 
 
-def _add_package(needs: Needs, found: Import, top: str, given: Mapping[str, str], where: str) -> None:
+def _add_package(needs: Needs, found: Import, top: str, given: Mapping[str, str], where: str, *, outside: bool) -> None:
     if package := given.get(top) or KNOWN.get(top):
         needs.packages.add(package)
     elif found.optional:
         needs.not_found.append(f"{top} ({where}), which the program can do without")
     else:
+        place = ", or import it with --place WHERE=FOLDER, since it looks outside of its folder" if outside else ""
         raise TaskError(
             f"{where}: imports {top}, and no package is known for it; put the module beside the evaluator,"
-            f" or name its package with --package {top}=NAME"
+            f" or name its package with --package {top}=NAME{place}"
         )
 
 

@@ -15,6 +15,8 @@ _SELF_GRADED = re.compile(r"^(is_solution|is_valid|verify|validate|check|grade|s
 # What OpenEvolve and ShinkaEvolve rank by.
 RANKED = "combined_score"
 _ENUMS = ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag")
+# A text that is a path which leads out of its folder, and not to where every image has something.
+_OUTSIDE = re.compile(r"\.\.(/[\w.][^\s:*?<>|]*)?|(?!/(tmp|dev|proc|bin|usr|etc)/)/[A-Za-z]\w*/[^\s:*?<>|]*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -198,7 +200,8 @@ def _outside(tree: ast.Module, calls: list[tuple[ast.Call, str]]) -> str:
     above = [
         node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and dotted(node).endswith("parent.parent")
     ]
-    return lines_of(iter([*homes, *above]))
+    named = [node for node in ast.walk(tree) if any(_OUTSIDE.fullmatch(it) for it in _text_of(node))]
+    return lines_of(iter([*homes, *above, *named]))
 
 
 def _reads_text(node: ast.Call, called: str, paths: set[str]) -> bool:

@@ -60,6 +60,39 @@ def test_a_folder_of_data_goes_along_whole(tmp_path: Path, repository: Path) -> 
     assert "home=" not in found.files["judge/judge.py"].decode()
 
 
+HOME_PATH = "import sys\nfrom pathlib import Path\nsys.path.insert(0, str(Path.home() / 'github' / 'Ours'))\n"
+
+
+def test_a_module_that_is_looked_for_elsewhere(tmp_path: Path, repository: Path) -> None:
+    """Where it must be there and is not, the import names what brings it; else that would lead nowhere."""
+    evaluator = HOME_PATH + "from tasks.base import OPEN\n" + EVALUATOR
+    with pytest.raises(TaskError, match=r"imports tasks, .*--package tasks=NAME, or import it with --place WHERE=FOLD"):
+        imported(tmp_path, {}, evaluator)
+    assert "judge/home/github/Ours/tasks/base.py" in imported(tmp_path, {"~/github/Ours": repository}, evaluator).files
+    with pytest.raises(TaskError, match=r"--package tasks=NAME$"):
+        imported(tmp_path, {}, evaluator.replace(HOME_PATH, ""))
+
+
+OUTSIDE = {
+    "open('../shared/x.json')": True,
+    "open('/data/x')": True,
+    "os.path.join(HERE, '..', 'x')": True,
+    "open('/tmp/x')": False,
+    "open('/dev/null')": False,
+    "open('/proc/self/status')": False,
+    "run(['/usr/bin/time', 'x'])": False,
+    "open('data/x..json')": False,
+    "print('and/or ...', '/', '//', 'https://a.org/b', '/ 2', '../')": False,
+}
+
+
+@pytest.mark.parametrize("call", OUTSIDE)
+def test_paths_that_lead_out_of_the_folder(tmp_path: Path, call: str) -> None:
+    """They are told, but for places that every chamber has."""
+    found = imported(tmp_path, {}, f"{EVALUATOR}\ndef other():\n    {call}\n")
+    assert any("looks for files outside of its folder" in it for it in found.findings) is OUTSIDE[call]
+
+
 @pytest.mark.parametrize("where", ["/data", "~", "~/../x", "../x", "a//b", "home/x", "evaluator.py", "judge.py/x", ""])
 def test_places_that_are_refused(tmp_path: Path, repository: Path, where: str) -> None:
     """Outside of the judge's folder, or where a file of its own lies."""
