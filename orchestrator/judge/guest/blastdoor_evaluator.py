@@ -27,7 +27,7 @@ from typing import Any
 from blastdoor_door import Door, EvaluatorBroke, Seen
 from blastdoor_judge import BadOutput, judging, outputs, publish
 from blastdoor_relay import NoFunction, relay
-from blastdoor_source import read, shown
+from blastdoor_source import Reads, read, shown, watched
 from blastdoor_stub import opened, opened_programs
 
 __all__ = ["EvaluatorBroke", "Outcome", "lend", "loaded", "run_evaluator"]
@@ -54,6 +54,7 @@ def run_evaluator(
     tools: Sequence[str] = (),
     reads: str = "",
     looks: str = "",
+    stub_text: bool = False,
     missing: str = "",
     goal: str = "higher",
     home: str = "",
@@ -65,7 +66,8 @@ def run_evaluator(
     without a call (`Class.name`), `tuples` classes of named tuples with their fields, `coroutines` what it awaits,
     `bases` the classes that others of them are made of.
     Where it starts the program instead, `program` is its file and `tools` are what it starts for that. Where it only
-    reads, `reads` is the file among the outputs; where it calls and looks at the text as well, `looks` is the file.
+    reads, `reads` is the file among the outputs; where it calls and looks at the text as well, `looks` is the file,
+    and `stub_text` says that it may find the stub's.
     `goal` says which scores are better, "higher" or "lower". `home` is a folder of the judge's that the evaluator has
     for its home. `missing` says what was not there for it when it was imported, beside whatever went wrong then.
     """
@@ -87,12 +89,15 @@ def run_evaluator(
         entered = opened_programs(door, folder, beside, tools, program) if program else opened(door, folder)
         with entered as path:
             text = read(looks) if looks else ""
+            watching = not (stub_text or program)
+            read_by = stack.enter_context(watched(path, evaluator, lambda: door.asked)) if watching else None
             try:
                 if looks:
                     stack.enter_context(shown(path, text))
                 run(evaluator, path, found)
             except BaseException as error:  # it may exit, and may be cancelled
                 _refuse_unsendable(door)
+                _refuse_blind(read_by, looks, door, names)
                 told = door.told_of(error)
                 if told and any(error is it for it, _ in door.raised):
                     raise BadOutput(told) from error  # the candidate's own, which the evaluator let pass
@@ -101,6 +106,7 @@ def run_evaluator(
                     _refuse_missing(candidate.functions, names)
                     raise EvaluatorBroke(own) from error
                 raise BadOutput("; ".join(filter(None, [told, own]))) from error
+        _refuse_blind(read_by, looks, door, names)
         _refuse_silence(door, candidate.functions, names, found)
         found.publish(door)
 
@@ -262,6 +268,20 @@ def _refuse_unsendable(door: Door) -> None:
         why, told = door.unsendable
         raise (BadOutput if told else EvaluatorBroke)(
             f"an argument of the evaluator cannot be sent to the candidate: {why}; let it pass plain values"
+        )
+
+
+def _refuse_blind(reads: Reads | None, looks: str, door: Door, names: Sequence[str]) -> None:
+    """A check of the stub's text says the same of every program. One that is made only after the candidate was asked
+    may be made for its answers, or for what it lacks, and then it must not look like a judge that broke.
+    """
+    if reads and reads.found and not reads.ran:
+        place, asked = reads.found[0]
+        if not asked:
+            _refuse_missing(door.candidate.functions, names)
+        how = "let it read with open()" if looks else "import it again, leave the check to a guard"
+        raise (BadOutput if asked else EvaluatorBroke)(
+            f"{place} reads the program's text, and finds a stub's: {how}, or import it with --stub-text"
         )
 
 

@@ -39,7 +39,7 @@ from blastdoor_kinds import (
 )
 from blastdoor_programs import PROGRAM
 from blastdoor_relay import BadReply, Handle, NoFunction, NotPlain
-from blastdoor_source import placed
+from blastdoor_source import note_load, note_other_load, placed
 
 __all__ = ["attach", "carry", "opened", "opened_programs"]
 
@@ -153,6 +153,7 @@ def attach(namespace: dict[str, Any]) -> None:
             raise ImportError("this program is started where the candidate is, and cannot be loaded")
         carry("python3", folder, PROGRAM)
     door = _own_door()
+    note_load(sys._getframe(1))
     load = _Held(door.load() if door else None)
     if door:
         weakref.finalize(load, door.forget, load.load)
@@ -303,6 +304,8 @@ def _serve(listening: socket.socket, door: Door) -> None:
 def _serve_one(line: socket.socket, door: Door) -> None:
     with line, contextlib.suppress(OSError, EvaluatorBroke):
         request = _received(line, door.object)
+        if type(request) is not list:
+            note_other_load()
         answer = door.answer(request)
         try:
             _send(line, answer)

@@ -28,11 +28,15 @@ LOOKS = {
     "Path": "len(pathlib.Path(path).read_text(encoding='utf-8'))",
     "Path of bytes": "len(pathlib.Path(path).read_bytes())",
     "lines": "sum(map(len, open(path)))",
+    "a keyword": "len(open(file=path).read())",
+    "tokenize": "len(tokenize.open(path).read())",
+    "linecache": "sum(map(len, linecache.getlines(path)))",
     "ast": f"{len(TEXT)} * ('import os' in ast.unparse(ast.parse(open(path).read())))",
     "inspect of the module": "len(inspect.getsource(load(path)))",
     "inspect of a function": f"{len(TEXT)} * inspect.getsource(load(path).solve).startswith('def solve(x):')",
 }
-LOOKING = f"{BY_SPEC}\nimport ast, inspect, pathlib\n"
+LOOKING = f"{BY_SPEC}\nimport ast, inspect, io, linecache, os, pathlib, shutil, tokenize, traceback\n"
+LOOKING += "from importlib.machinery import SourceFileLoader\n"
 
 
 @pytest.fixture
@@ -92,6 +96,89 @@ def test_a_text_is_not_run(judge: Judge, text: Path, how: str) -> None:
     )
     evaluator += "        return {'combined_score': float('evaluation_module_ran' not in sys.modules)}\n"
     assert judge(evaluator, looks="program.py").result["score"] == 1.0
+
+
+# Not by `open`: no text can be put there for these.
+PAST_OPEN = {
+    "os": "os.read(os.open(path, os.O_RDONLY), 99)",
+    "FileIO": "io.FileIO(path).read()",
+    "a loader's source": "SourceFileLoader('program', path).get_source('program')",
+    "a loader's data": "SourceFileLoader('program', path).get_data(path)",
+}
+READS = PAST_OPEN | {
+    "open": "open(path).read()",
+    "a part of the path": "open(os.path.join(os.path.dirname(path), os.path.basename(path))).read()",
+    "tokenize": "tokenize.open(path).read()",
+    "linecache": "linecache.getlines(path)",
+    "inspect": "inspect.getsource(load(path))",
+    "pathlib": "(pathlib.Path(path).parent / pathlib.Path(path).name).read_text()",
+    "caught": "caught(path)",
+}
+CAUGHT = """
+def caught(path):
+    try:
+        assert "solve" in open(path).read()
+    except AssertionError as error:
+        return traceback.format_exc()
+"""
+
+
+@pytest.mark.parametrize(("how", "looks"), [*((it, "") for it in READS), *((it, "program.py") for it in PAST_OPEN)])
+def test_who_would_find_the_stub(judge: Judge, text: Path, how: str, looks: str) -> None:
+    """It is a judge that broke, and one line says where, and what to do; unless that was asked for."""
+    evaluator = f"{LOOKING}{CAUGHT}def evaluate(path):\n    it = {READS[how]}\n    load(path).solve(1)\n"
+    evaluator += "    return {'combined_score': 2.0}\n"
+    with pytest.raises(
+        Exception, match=r"^evaluator\.py:\d+ reads the program's text, and finds a stub's: .*--stub-text"
+    ):
+        judge(evaluator, looks=looks)
+    assert judge(evaluator, looks=looks, stub_text=True).result["score"] == 2.0
+
+
+def test_who_finds_the_stub_after_a_call(judge: Judge) -> None:
+    """The candidate has no score then: one whose answer makes the evaluator look must not break the judge."""
+    evaluator = f"{LOOKING}def evaluate(path):\n    load(path).solve(1)\n    it = open(path).read()\n"
+    result = judge(f"{evaluator}    return {{'combined_score': 2.0}}\n").result
+    assert (result["valid"], "finds a stub's" in result["notes"]) == (False, True)
+
+
+def test_who_finds_the_stub_of_a_program_that_lacks_a_function(judge: Judge) -> None:
+    """It is that which is told: a candidate could leave a function out to make the evaluator look."""
+    evaluator = f"{LOOKING}def evaluate(path):\n    program = load(path)\n"
+    evaluator += "    return {'combined_score': 2.0 if hasattr(program, 'other') else len(open(path).read())}\n"
+    result = judge(evaluator, wanted=["solve", "other"]).result
+    assert (result["valid"], "has no function other" in result["notes"]) == (False, True)
+
+
+# Beside the ways to load it in test_guest_stub.
+HARMLESS = {
+    "a traceback": "tried(path)",
+    "a copy that nobody loads": "shutil.copy(path, path + '.kept.py') and load(path).solve(2)",
+    "a copy that is loaded": "pathlib.Path(path + '.py').write_text(open(path).read()) and load(path + '.py').solve(2)",
+    "a text that runs": "exec(compile(open(path).read(), path, 'exec'), globals()) or solve(2)",
+    "the code of a loader": "exec(SourceFileLoader('program', path).get_code('program'), globals()) or solve(2)",
+    "a text that runs elsewhere": "started(open(path).read())",
+    "another file": "open(__file__).read() and load(path).solve(2)",
+}
+TRIED = """
+import subprocess, sys
+def tried(path):
+    try:
+        exec(compile("\\n\\n1 / 0", path, "exec"))
+    except ZeroDivisionError:
+        assert path in traceback.format_exc()
+    return load(path).solve(2)
+def started(text):
+    words = [sys.executable, "-c", text + "print(solve(2))"]
+    return float(subprocess.run(words, capture_output=True, check=True).stdout)
+"""
+
+
+@pytest.mark.parametrize("how", HARMLESS)
+def test_who_reads_the_stub_and_looks_at_nothing(judge: Judge, how: str) -> None:
+    """To load it, to copy it or to show a line of it is as it was."""
+    evaluator = f"{LOOKING}{TRIED}def evaluate(path):\n    return {{'combined_score': {HARMLESS[how]}}}\n"
+    assert judge(evaluator).result.get("score") == 4
 
 
 TEXTS = {
