@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from orchestrator.change import shown
 from orchestrator.importing.base import Imported, ImportRequest
 from orchestrator.importing.called import CalledTask, Way, driver_text, how_it_is_used
-from orchestrator.importing.looking import looked_at, runs_a_text
+from orchestrator.importing.looking import looked_at, reads_files, runs_a_text
 from orchestrator.importing.objects import FUNCTION, bases_of, classes_of, coroutines_of, fields_of, named_tuples
 from orchestrator.importing.packages import Needs, needs_of, versions_of
 from orchestrator.importing.placed import HOME, Placed, placed_of, refuse_overlaps
@@ -93,7 +93,8 @@ class Found:
     coroutines: Sequence[str] = ()
     bases: Mapping[str, Sequence[str]] | None = None
     placed: Sequence[Placed] = ()
-    looks: str = ""
+    looks: bool = False
+    looked: str = ""
 
     @property
     def called(self) -> list[str]:
@@ -123,6 +124,7 @@ class Found:
         elif self.way is Way.READ:
             given = {"reads": self.program}
         given |= {"looks": self.program} if self.looks else {}
+        given |= {"stub_text": True} if request.stub_text and self.way is Way.CALLED else {}
         given |= {"missing": self._missing()} if self._missing() else {}
         given |= {"home": HOME} if any(it.at.startswith(f"{HOME}/") for it in self.placed) else {}
         files[f"judge/{driver}"] = driver_text(
@@ -160,7 +162,7 @@ class Found:
             stages=wanted.stages,
             way=self.way,
             program_apt=self._apt(),
-            looks=bool(self.looks),
+            looks=self.looks,
         )
 
     def _apt(self) -> list[str]:
@@ -206,12 +208,16 @@ class Found:
         return lines + [f"the package of {it}" for it in (*self.judge_needs.not_found, *self.program_needs.not_found)]
 
     def _findings(self) -> list[str]:
-        finds_a_stub = self.program.endswith(".py") and not self.looks
-        lines = [it for it in self.seen.findings if finds_a_stub or "text, and finds that" not in it]
-        if self.looks:
+        lines = [*self.seen.findings]
+        if self.looked and self.looks:
             lines.append(
-                f"{self.evaluator}:{self.looks} looks at the program's text: it finds the candidate's, beside the judge"
-                " as data; its size on the disk is that of a stub"
+                f"{self.evaluator}:{self.looked} looks at the program's text: it finds the candidate's, beside the"
+                " judge as data; its size on the disk is that of a stub"
+            )
+        elif self.looked:
+            lines.append(
+                f"{self.evaluator}:{self.looked} reads the program's text, and finds that of a stub: a check of the"
+                " source says nothing here"
             )
         lines += [missing] if (missing := self._missing()) else []
         if graded := asks_itself([*self.functions, *self.methods]):
@@ -298,22 +304,30 @@ def find(request: ImportRequest, names: Names) -> Found:
 
 
 def _looking(found: Found, names: Names, request: ImportRequest) -> Found:
-    """With the program's text where the evaluator looks at it. Raises TaskError where it could run it, too."""
+    """With the program's text where the evaluator may look at it. Raises TaskError where it does, and could run it."""
     tree = found.source.python(found.evaluator)
-    at = looked_at(tree, paths_of(tree, names.entries)) if found.way is Way.CALLED else ""
-    if not at or request.stub_text:
+    found = replace(found, looked=looked_at(tree, paths_of(tree, names.entries)))
+    if found.way is not Way.CALLED or request.stub_text:
         return found
-    sources = [name for name in sorted(found.judge_needs.files) if name.endswith(".py")]
-    why = runs_a_text({name: found.source.python(name) for name in sources})
+    why = runs_a_text(trees := _trees(found))
     if found.program.endswith("/__init__.py"):
         why = f"{found.program} is one file of several"
     if not why:
-        return replace(found, looks=at)
+        return replace(found, looks=bool(found.looked) or reads_files([*trees.values()]))
+    if not found.looked:
+        return found
     raise TaskError(
-        f"{found.source.folder / found.evaluator}:{at}: looks at the program's text, and would find a stub's, which no"
-        f" change of the program alters ({why}: what can run a text is not given the candidate's); import it all the"
-        " same with --stub-text, or leave the check to a guard"
+        f"{found.source.folder / found.evaluator}:{found.looked}: looks at the program's text, and would find a stub's,"
+        f" which no change of the program alters ({why}: what can run a text is not given the candidate's); import it"
+        " all the same with --stub-text, or leave the check to a guard"
     )
+
+
+def _trees(found: Found) -> dict[str, ast.Module]:
+    """All Python of the judge's side, what is placed beside it, too."""
+    sides = [(found.source, "", found.judge_needs.files)]
+    sides += [(it.source, f"{it.where}/", it.reached) for it in found.placed]
+    return {f"{at}{name}": of.python(name) for of, at, names in sides for name in sorted(names) if name[-3:] == ".py"}
 
 
 def _as_called(found: Found, request: ImportRequest) -> Found | None:

@@ -40,7 +40,6 @@ class Survey:
 def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
     functions = [it for it in tree.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef)]
     entries = tuple(it.name for it in functions if it.name in wanted)
-    paths = paths_of(tree, wanted)
     calls = [(node, dotted(node.func)) for node in ast.walk(tree) if isinstance(node, ast.Call)]
     metrics = tuple(dict.fromkeys(_metrics(tree)))
     return Survey(
@@ -49,7 +48,7 @@ def survey(tree: ast.Module, name: str, wanted: Sequence[str]) -> Survey:
         words=frozenset(_words(tree)),
         attributes=frozenset(_attributes(tree)),
         starts=tuple(dict.fromkeys(_started(calls))),
-        findings=tuple(_findings(tree, calls, paths, name)),
+        findings=tuple(_findings(tree, calls, name)),
         why_noisy=_noise(tree, calls, set(metrics), name),
         timed=keys_reached(tree),
         outside=_outside(tree, calls),
@@ -177,11 +176,7 @@ def _started(calls: list[tuple[ast.Call, str]]) -> Iterator[str]:
             yield "python" if re.fullmatch(r"python[0-9.]*", word) else word
 
 
-def _findings(tree: ast.Module, calls: list[tuple[ast.Call, str]], paths: set[str], name: str) -> Iterator[str]:
-    if at := lines_of(node for node, called in calls if _reads_text(node, called, paths)):
-        yield (
-            f"{name}:{at} reads the program's text, and finds that of a stub: a check of the source says nothing here"
-        )
+def _findings(tree: ast.Module, calls: list[tuple[ast.Call, str]], name: str) -> Iterator[str]:
     if at := lines_of(iter(looks(tree))):
         yield (
             f"{name}:{at} looks at a clock: the way to the other chamber is taken off, but a busy machine shows more"
@@ -202,17 +197,6 @@ def _outside(tree: ast.Module, calls: list[tuple[ast.Call, str]]) -> str:
     ]
     named = [node for node in ast.walk(tree) if any(_OUTSIDE.fullmatch(it) for it in _text_of(node))]
     return lines_of(iter([*homes, *above, *named]))
-
-
-def _reads_text(node: ast.Call, called: str, paths: set[str]) -> bool:
-    if called in ("inspect.getsource", "inspect.getsourcelines"):
-        return True
-    if called == "open" or called.endswith(("copyfile", "shutil.copy")):
-        return bool(node.args) and isinstance(node.args[0], ast.Name) and node.args[0].id in paths
-    function = node.func
-    if isinstance(function, ast.Attribute) and function.attr in ("read_text", "read_bytes", "open"):
-        return any(isinstance(it, ast.Name) and it.id in paths for it in ast.walk(function.value))
-    return False
 
 
 def _is_constant(node: ast.AST) -> bool:

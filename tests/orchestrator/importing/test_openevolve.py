@@ -154,7 +154,7 @@ def test_another_metric_is_said(tmp_path: Path) -> None:
 
 
 FINDINGS = {
-    "reads the program's text": "    open(program_path).read()\n",
+    "looks at the program's text": "    len(open(program_path).read())\n",
     "looks at a clock": "    import time; time.perf_counter()\n",
     "draws with a fixed seed": "    import random; random.seed(3)\n",
     "looks for files outside": "    from pathlib import Path; Path.home()\n",
