@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from orchestrator.importing.clocks import dotted, keys_reached, looks
 
+# Those that do not stand still for the way to the other chamber.
+_OTHER_CLOCKS = re.compile(r"(^|\.)(datetime\.(now|utcnow|today)|clock_gettime(_ns)?)$")
 _SEEDS = re.compile(r"(^|\.)(seed|default_rng|RandomState|Random)$")
 _STARTERS = re.compile(r"(^|\.)(Popen|run|call|check_call|check_output|system|create_subprocess_exec)$")
 _SELF_GRADED = re.compile(r"^(is_solution|is_valid|verify|validate|check|grade|score|evaluate)(_|$)")
@@ -182,6 +184,8 @@ def _findings(tree: ast.Module, calls: list[tuple[ast.Call, str]], name: str) ->
             f"{name}:{at} looks at a clock: the way to the other chamber is taken off, but a busy machine shows more"
             " than natively; let a call have a tenth of a second of work"
         )
+    if at := lines_of(node for node, called in calls if _OTHER_CLOCKS.search(called)):
+        yield f"{name}:{at} looks at a clock that runs on the way to the other chamber; time.perf_counter does not"
     fixed = [node for node, called in calls if _SEEDS.search(called) and node.args and _is_constant(node.args[0])]
     if at := lines_of(iter(fixed)):
         yield f"{name}:{at} draws with a fixed seed: what it asks is the same each time, and can be learnt by heart"

@@ -156,6 +156,7 @@ def test_another_metric_is_said(tmp_path: Path) -> None:
 FINDINGS = {
     "looks at the program's text": "    len(open(program_path).read())\n",
     "looks at a clock": "    import time; time.perf_counter()\n",
+    "runs on the way": "    import datetime; datetime.datetime.now()\n",
     "draws with a fixed seed": "    import random; random.seed(3)\n",
     "looks for files outside": "    from pathlib import Path; Path.home()\n",
     "starts gcc": "    import subprocess; subprocess.run(['gcc', '--version'])\n",
