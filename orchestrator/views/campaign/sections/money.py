@@ -1,8 +1,6 @@
 """What a campaign costs: its accounts, what was lost, what stood ready, and which role asked which model."""
 
-import math
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.budget import Account, shown
@@ -10,9 +8,9 @@ from orchestrator.budget.amounts import SLOTS
 from orchestrator.domain import figures
 from orchestrator.domain.lines import AnyNode
 from orchestrator.domain.model_use import Tokens
-from orchestrator.domain.records import Asked, Campaign, Unsettled
+from orchestrator.domain.records import Asked, Campaign
 from orchestrator.domain.state import State
-from orchestrator.units import format_size, utc_now
+from orchestrator.units import format_size
 from orchestrator.views.campaign.sections.material import Material, slots_of
 from orchestrator.views.render.model import (
     BREAK,
@@ -31,9 +29,6 @@ from orchestrator.views.render.model import (
 
 if TYPE_CHECKING:
     from orchestrator.budget.allocation import Course
-
-# For so long a provider is taken to remember what is over.
-LISTED_S = {"modal": 3600.0, "skypilot": 86_400.0}
 
 
 def accounts(it: Material) -> Section:
@@ -114,24 +109,13 @@ def unsettled(it: Material) -> Section:
         usd = figures.dollars(sum(doubt.microdollars for doubt in doubts))
         what = figures.plural(len(doubts), "chamber")
         line = [f"{usd} for {what} whose end nobody saw, booked at the worst case; "]
-        known = Quote(_registries(doubt for doubt in doubts if not _is_forgotten(doubt)))
-        if not known.text:
-            line += [Quote(_registries(doubts)), " may remember none that old"]
-        elif it.holder:
+        known = Quote(" and ".join(sorted({doubt.registry for doubt in doubts})))
+        if it.holder:
             line += ["until ", known, " says how long each lived"]
         else:
-            line += ["blastdoor resume asks ", known, " if it rents there"]
+            line += ["blastdoor resume asks ", known, " if it rents there; providers forget in time"]
     data = {doubt.chamber: {"usd": doubt.microdollars / 1e6, "node": doubt.node or None} for doubt in doubts}
     return Section("unsettled", line=line, data={"unsettled": data} if data else {})
-
-
-def _registries(doubts: Iterable[Unsettled]) -> str:
-    return " and ".join(sorted({doubt.registry for doubt in doubts}))
-
-
-def _is_forgotten(doubt: Unsettled) -> bool:
-    age_s = (utc_now() - datetime.fromisoformat(doubt.since)).total_seconds()
-    return age_s > LISTED_S.get(doubt.registry.partition("/")[0], math.inf)
 
 
 def outputs(it: Material) -> Section:
