@@ -28,9 +28,11 @@ EXTRAS = {
         "orchestrator/judge/guest", "tests/orchestrator/importing",
     ),
     "audit": ("orchestrator/examine", "orchestrator/judge"),
+    "examples": ("examples",),
+    "samplers": ("orchestrator/proposers", "pyproject.toml", "requirements.txt"),
+    "members": ("orchestrator/judge", "orchestrator/loop", "orchestrator/proposers"),
     "learning": ("orchestrator/loop", "orchestrator/meta", "orchestrator/proposers"),
     "models": ("images/agent", "orchestrator/agents", "orchestrator/llm", "orchestrator/playbook"),
-    "operators": ("orchestrator/proposers/operators",),
     "docker": ("sandbox/backends/docker", "sandbox/conformance", *CONTRACT),
     "runc": ("sandbox/backends/runc", "sandbox/conformance", *CONTRACT),
     "baking": (

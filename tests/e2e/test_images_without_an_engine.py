@@ -9,7 +9,7 @@ import pytest
 
 from tests.started import completed
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.touching("baking")]
 
 
 def test_built_and_used(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def tag() -> Iterator[str]:
     subprocess.run(["docker", "rmi", f"blastdoor-busybox:{name}"], capture_output=True, check=True)
 
 
+@pytest.mark.touching("packaging")
 @pytest.mark.docker
 def test_images_are_built(installed: Installed, tmp_path: Path, tag: str) -> None:
     """From the definitions in the wheel; a chamber starts from it, and a second build has nothing to do."""

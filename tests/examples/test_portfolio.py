@@ -99,6 +99,7 @@ def test_best_of_each_instance() -> None:
         assert portfolio.is_packing(mended, instance["sizes"], instance["capacity"])
 
 
+@pytest.mark.touching("examples")
 @pytest.mark.docker
 def test_both_stages(tmp_path: Path) -> None:
     """`run --combine` searches bases, freezes two of them, runs those on the held-out instances, and combines them: one

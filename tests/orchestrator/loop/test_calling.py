@@ -188,6 +188,7 @@ async def test_member_that_is_not_in_the_pool(tmp_path: Path, point: Known, answ
     assert done.bench.state.nodes["2.1"].ending is Ending.SCORED
 
 
+@pytest.mark.touching("members")
 @pytest.mark.parametrize(
     ("served", "told"),
     [

@@ -30,6 +30,8 @@ from tests.orchestrator.proposers.pasts import (
     tried,
 )
 
+pytestmark = pytest.mark.touching("samplers")
+
 # What a sampler proposes hangs on the last bit of every number before, so another platform sees another search. The
 # means and deviations below are those of 4 (gp) to 40 seeds; bounds lie 4.5 deviations off, or more.
 ALL = ("tpe", "cmaes", "gp", "thompson", "de")

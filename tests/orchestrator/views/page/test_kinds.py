@@ -17,6 +17,8 @@ from tests.orchestrator.views.page.browsing import NARROW, VIEWS, WALL, Seen, br
 from tests.orchestrator.views.page.conftest import Served
 from tests.orchestrator.views.page.stories import EVIL, comparison, proposed_by_models
 
+pytestmark = pytest.mark.touching("page")
+
 __all__ = ["browser", "look"]  # fixtures
 _ALL: list[Callable[..., Story]] = [*KINDS, *OTHERS, proposed_by_models]
 _NAMES = [*(kind.__name__ for kind in _ALL), "01a", "01b"]
