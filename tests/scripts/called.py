@@ -9,6 +9,7 @@ from orchestrator.python_source import parse_python
 
 _RUN = frozenset(["run", "Popen", "check_output", "check_call", "call"])  # of subprocess
 _START = frozenset(["create_subprocess_exec", "execv", "execvp", "execvpe", "which", "program", "require"])
+_STARTS = re.compile(rf"\bsubprocess\.|\b({'|'.join(sorted(_START))})\(")
 # Words that a shell knows itself, and those after which a command begins.
 _OF_THE_SHELL = frozenset(
     [
@@ -53,6 +54,8 @@ _FUNCTION = re.compile(r"^\s*(\w+)\(\)", re.MULTILINE)
 
 def called_by_python(source: str) -> set[str]:
     """What is computed further away than a name of the same function, or of the file, is not seen."""
+    if not _STARTS.search(source):
+        return set()  # to parse every file takes half a minute
     tree = parse_python(source)
     assert tree, source[:200]
     shared = _bindings(ast.Module([node for node in tree.body if not isinstance(node, _SCOPES)], []))
