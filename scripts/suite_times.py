@@ -1,4 +1,4 @@
-"""What tests took: by folder beside the budget that the repository keeps, and the slowest of them."""
+"""Time that tests took: by folder beside the budget that the repository keeps, and the slowest of them."""
 
 import json
 import tomllib

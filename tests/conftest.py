@@ -132,7 +132,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def _tell(times: Iterable[tuple[str, float | None]]) -> None:
-    """Whoever started this may want to know what each test took; nothing, where it was left out."""
+    """Append what each test took for the one who started this; None for a test that was left out."""
     if path := os.environ.get(TIMES):
         with Path(path).open("a") as file:
             file.writelines(f"{json.dumps(each)}\n" for each in times)

@@ -1,4 +1,4 @@
-"""Which files a change touched: what says more of an extra than that it works runs where the extra changed.
+"""Files that a change touched: a test that says more of an extra than that it works runs where the extra changed.
 
 A test with the mark `touching("page")` runs in `make test` and in CI where a file of that extra, or the test's own,
 changed within a day or is not committed; `make thorough` runs it always. Where nothing tells what
@@ -49,7 +49,7 @@ EVERYTHING = "*"
 
 
 def touched(repository: Path, since: str = "") -> list[str]:
-    """Paths in the repository, or `EVERYTHING`."""
+    """Return paths in the repository, or `EVERYTHING`."""
     try:
         known = (
             ("rev-parse", "--verify", f"{since}^{{commit}}")
@@ -77,18 +77,18 @@ def is_touched(places: Iterable[str], changed: Iterable[str]) -> bool:
 
 
 def look(repository: Path) -> None:
-    """Tells this process and its workers; who started it may have done so."""
+    """Set what was touched for this process and its workers, unless a parent did."""
     if FOUND not in os.environ:
         os.environ[FOUND] = "\n".join(touched(repository, os.environ.get(SINCE, "")))
 
 
 def left_out(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """Those that nothing changed for."""
+    """Return the tests of extras that were not touched."""
     changed = os.environ[FOUND].splitlines()
     return [item for item in items if (places := _places(item)) and not is_touched(places, changed)]
 
 
 def _places(item: pytest.Item) -> list[str]:
-    """All that its marks name, and its own file."""
+    """Return the places of its extras, and its own file; nothing for a test of the core."""
     named = [place for mark in item.iter_markers("touching") for extra in mark.args for place in EXTRAS[extra]]
     return [*named, item.nodeid.partition("::")[0]] if named else []
