@@ -5,6 +5,7 @@ All edits read the tree as it was, so their order has no meaning; the whole chan
 
 from collections.abc import Iterable, Mapping
 
+from orchestrator.change.as_git import made_by_git
 from orchestrator.change.canonical import is_text
 from orchestrator.change.edits import Change, Edit, Form, Kind
 from orchestrator.change.effort import Effort
@@ -33,11 +34,21 @@ def apply_text(
     is refused, as git does it; a model may miscount.
     """
     change = parse(text, form, caps=policy.caps, only=policy.only, exact=exact)
-    result = apply(tree, change, policy, effort or Effort())
+    effort = effort or Effort()
+    result = apply(tree, change, policy, effort)
     for edit in change.edits if exact else ():
         if edit.kind is Kind.DELETE and not edit.hunks and tree[edit.path].data:
             raise Refusal(Reason.DELETION_INCOMPLETE, shown(edit.path))
+        if change.form is Form.UNIFIED and edit.hunks and edit.kind is not Kind.DELETE:
+            _check_places(tree.get(edit.source or edit.path), edit, result[edit.path], effort)
     return result
+
+
+def _check_places(before: File | None, edit: Edit, after: File, effort: Effort) -> None:
+    """What git finds no place for, it refuses as a whole."""
+    theirs = made_by_git(before.data if before else b"", edit.hunks, effort)
+    if theirs not in (None, after.data):
+        raise Refusal(Reason.CONTEXT_AMBIGUOUS, f"git would put a hunk of {shown(edit.path)} elsewhere")
 
 
 def apply(tree: Tree, change: Change, policy: Policy, effort: Effort | None = None) -> Tree:

@@ -41,6 +41,7 @@ class Hunk:
     doubtful_tail: int = 0  # empty lines at the end, which may be context or just the end of the text
     old_open: bool = False  # "\ No newline at end of file"
     new_open: bool = False
+    numbers: tuple[int, int] = (0, 0)  # of the first old and the first new line, as a diff's header says
 
     @property
     def old(self) -> list[bytes]:

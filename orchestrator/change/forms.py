@@ -30,6 +30,8 @@ def parse(
         form = _detect(lines, only)
     if exact and form is Form.UNIFIED:
         lines = _lines(text, caps, as_it_is=True)
+    elif exact and any(starts_section(lines, at) for at in range(len(lines))):
+        raise Refusal(Reason.AMBIGUOUS, f"git would read a diff within the {form}")
     edits: tuple[Edit, ...]
     match form:
         case Form.UNIFIED:
@@ -62,7 +64,7 @@ def _lines(text: str | bytes, caps: Caps, *, as_it_is: bool = False) -> list[byt
         raise Refusal(Reason.NOT_TEXT, "the text has a NUL in it")
     if (count := raw.count(b"\n")) > caps.text_lines:
         raise Refusal(Reason.TOO_MANY_LINES, f"{count} lines of text, at most {caps.text_lines} are allowed")
-    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    raw = raw if as_it_is else raw.removeprefix(b"\xef\xbb\xbf")  # to git it is a part of the first line
     if not raw.strip():
         raise Refusal(Reason.NOTHING_FOUND, "the text is empty")
     if raw.count(b"\n") == raw.count(b"\r\n") and not as_it_is:

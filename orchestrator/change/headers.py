@@ -3,6 +3,7 @@
 A name stands in up to three places of a header. They must agree: what a person reads in one place is what happens.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,11 @@ _FIELDS = (
     b"dissimilarity index ",
     b"index ",
 )
+# What git reads as a renaming, too, and nobody has written for twenty years.
+_OF_OLD = (b"rename old ", b"rename new ")
+# Git takes a day off the end of a name, and by a day that is none it tells that there is no file.
+_DAY = re.compile(r"[ \t](\d\d)?\d\d-\d\d-\d\d([ \t]|$)")
+_NO_DAY = ("1969-12-31 ", "1970-01-01 ")
 # What git calls a file without content, by either of its hashes.
 _EMPTY = (
     "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
@@ -38,13 +44,14 @@ _MODES = {"100644": False, "100755": True}
 
 @dataclass(frozen=True)
 class Header:
-    """`has_more`: hunks must follow, or the text was cut off."""
+    """`has_more`: hunks must follow, or the text was cut off. `bare`: no name in it has a letter before it."""
 
     kind: Kind
     path: str
     source: str
     executable: bool | None
     has_more: bool
+    bare: bool
 
 
 def starts_section(lines: Sequence[bytes], at: int) -> bool:
@@ -68,7 +75,7 @@ def read_header(lines: Sequence[bytes], at: int, *, exact: bool = False) -> tupl
     if GIT in fields and not _agrees(fields[GIT], source, path):
         raise Refusal(Reason.MALFORMED, f"the header names different files: {shown(fields[GIT])}")
     has_source = kind in (Kind.RENAME, Kind.COPY)
-    return Header(kind, path, source if has_source else "", executable, _has_more(fields)), at
+    return Header(kind, path, source if has_source else "", executable, _has_more(fields), _is_bare(fields)), at
 
 
 def _has_more(fields: Mapping[bytes, str]) -> bool:
@@ -83,19 +90,43 @@ def _has_more(fields: Mapping[bytes, str]) -> bool:
     return not all(any(name.startswith(side) for name in _EMPTY) for side in sides)
 
 
-def _refuse_other_reading(fields: Mapping[bytes, str]) -> None:
-    """Git takes the first folder off every name, also where both are equal, and /dev/null for a file of that name where
-    no mode says that there is none.
-    """
+def _is_bare(fields: Mapping[bytes, str]) -> bool:
+    """Whether git learns here to take no folder off the names."""
+    return GIT not in fields and not any("/" in side for side in _told(fields) if side != NOWHERE)
+
+
+def _told(fields: Mapping[bytes, str]) -> list[str]:
+    """Both names as they are written, without what a diff says of their times."""
     if OLD in fields:
-        old, new = (unquoted(fields[name].partition("\t")[0]) for name in (OLD, NEW))
-    else:
-        middle = len(fields[GIT]) // 2
-        old, new = (unquoted(half) for half in (fields[GIT][:middle], fields[GIT][middle + 1 :]))
-    if old == new and "/" in old:
-        raise Refusal(Reason.MALFORMED, f"{shown(old)} is written without a/ and b/, and git would take another file")
-    if GIT in fields and NOWHERE in (old, new) and not fields.keys() & {b"new file mode ", b"deleted file mode "}:
+        return [unquoted(fields[name].partition("\t")[0]) for name in (OLD, NEW)]
+    middle = len(fields[GIT]) // 2
+    return [unquoted(half) for half in (fields[GIT][:middle], fields[GIT][middle + 1 :])]
+
+
+def _refuse_other_reading(fields: Mapping[bytes, str]) -> None:
+    """Git takes the first folder off every name, whatever it is, and /dev/null for a file of that name where no mode
+    says that there is none.
+    """
+    if OLD not in fields and fields.keys() & {b"rename from ", b"copy from "}:
+        return
+    told, letters = _told(fields), ("a/", "b/")
+    if any("/" in side for side in told if side != NOWHERE):
+        for side, letter in zip(told, letters, strict=True):
+            if side != NOWHERE and not side.startswith(letter):
+                what = f"{shown(side)} is written without {letter}, and git would take another file"
+                raise Refusal(Reason.MALFORMED, what)
+    if GIT in fields and NOWHERE in told and not fields.keys() & {b"new file mode ", b"deleted file mode "}:
         raise Refusal(Reason.MALFORMED, f"{shown(fields[GIT])} comes or goes, and no mode of it is told")
+    for name in (OLD, NEW):
+        _refuse_day(fields.get(name, ""), goes=name == NEW, quoted=fields.get(name, "").startswith('"'))
+
+
+def _refuse_day(told: str, *, goes: bool, quoted: bool) -> None:
+    name, _, when = told.partition("\t")
+    if (_DAY.search(name) and not quoted) or "\t" in when:
+        raise Refusal(Reason.MALFORMED, f"{shown(told)} has a day in it, which git takes off a name")
+    if goes and when.startswith(_NO_DAY):
+        raise Refusal(Reason.MALFORMED, f"{shown(told)} has a day on which there is no file, and no {NOWHERE}")
 
 
 def _read_fields(lines: Sequence[bytes], at: int, fields: dict[bytes, str]) -> int:
@@ -103,6 +134,8 @@ def _read_fields(lines: Sequence[bytes], at: int, fields: dict[bytes, str]) -> i
         line = lines[at]
         if line.startswith(_BINARY):
             raise Refusal(Reason.BINARY, shown(fields[GIT]))
+        if line.startswith(_OF_OLD):
+            raise Refusal(Reason.MALFORMED, f"an older way to rename: {shown(line)}")
         field = next((name for name in _FIELDS if line.startswith(name)), None)
         if field is None:
             return at

@@ -18,10 +18,15 @@ def quoted(name: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    if not (len(name) >= 2 and name.startswith('"') and name.endswith('"')):
+    """Without its quotes. Raises Refusal for what goes on after them, which git would leave away."""
+    if not name.startswith('"'):
         return name
+    if len(name) < 2 or not name.endswith('"'):
+        raise Refusal(Reason.NAME_UNSAFE, shown(name))
     body, raw, at = name[1:-1], bytearray(), 0
     while at < len(body):
+        if body[at] == '"':
+            raise Refusal(Reason.NAME_UNSAFE, shown(name))
         if body[at] != "\\":
             raw += body[at].encode()
             at += 1

@@ -24,7 +24,7 @@ _HASH_LENGTHS = (40, 64)
 
 def parse_unified(lines: Sequence[bytes], hunk_cap: int, *, exact: bool = False) -> tuple[Edit, ...]:
     edits: dict[str, Edit] = {}
-    at, hunks_left, after_header = 0, hunk_cap, False
+    at, hunks_left, after_header, bare = 0, hunk_cap, False, False
     while at < len(lines):
         line = lines[at]
         if starts_section(lines, at):
@@ -34,8 +34,11 @@ def parse_unified(lines: Sequence[bytes], hunk_cap: int, *, exact: bool = False)
                 raise Refusal(
                     Reason.MALFORMED, f"{shown(header.path)} has a header and no hunk; the text may be cut off"
                 )
+            if exact and (header.path in edits or (bare and not header.bare)):
+                why = "comes twice" if header.path in edits else "has letters before its name, and one above has none"
+                raise Refusal(Reason.MALFORMED, f"{shown(header.path)} {why}: git would take other lines or files")
             hunks_left -= len(hunks)
-            after_header = True
+            after_header, bare = True, bare or header.bare
             _keep(edits, header, hunks)
             continue
         if line.startswith(b"@@"):
@@ -71,28 +74,29 @@ def _read_hunks(lines: Sequence[bytes], at: int, cap: int, *, exact: bool) -> tu
     while at < len(lines) and lines[at].startswith(b"@@"):
         if len(hunks) == cap:
             raise Refusal(Reason.TOO_MANY_HUNKS, f"line {at + 1}")
-        claim, counts = _claims(lines[at])
+        numbers, counts = _claims(lines[at])
         end = _end_by_counts(lines, at + 1, *counts) if counts else None
         if end is None:
             if exact:
                 wrong = "has other lines than its header says" if counts else "does not say how many lines it has"
                 raise Refusal(Reason.MALFORMED, f"line {at + 1}: the hunk {wrong}; the text may be cut off")
             end = _end_by_looks(lines, at + 1)
-        hunks.append(_hunk(lines[at + 1 : end], claim, at + 1))
+        hunks.append(_hunk(lines[at + 1 : end], numbers, at + 1))
         at = end
     return tuple(hunks), at
 
 
-def _claims(header: bytes) -> tuple[int | None, tuple[int, int] | None]:
-    """`@@ -12,3 +14,5 @@`: where the hunk claims to start, and how many old and new lines it claims to have."""
+def _claims(header: bytes) -> tuple[tuple[int, int], tuple[int, int] | None]:
+    """`@@ -12,3 +14,5 @@`: where the hunk claims to start, and how many old and new lines it claims to have. What is
+    not said is 0.
+    """
     if header.startswith(b"@@@"):
         raise Refusal(Reason.MALFORMED, "a combined diff")
     words = header.split(b" ", 3)
     if len(words) < 4 or words[1][:1] != b"-" or words[2][:1] != b"+":
-        return None, None
-    (old_start, old_count), (_, new_count) = (_range(word[1:]) for word in words[1:3])
-    claim = old_start - 1 if old_start else None
-    return claim, None if old_count is None or new_count is None else (old_count, new_count)
+        return (0, 0), None
+    (old_start, old_count), (new_start, new_count) = (_range(word[1:]) for word in words[1:3])
+    return (old_start or 0, new_start or 0), None if old_count is None or new_count is None else (old_count, new_count)
 
 
 def _range(word: bytes) -> tuple[int | None, int | None]:
@@ -142,7 +146,7 @@ def _end_by_looks(lines: Sequence[bytes], at: int) -> int:
     return at
 
 
-def _hunk(body: Sequence[bytes], claim: int | None, number: int) -> Hunk:
+def _hunk(body: Sequence[bytes], numbers: tuple[int, int], number: int) -> Hunk:
     lines: list[Line] = []
     open_sides: set[Sign] = set()
     tail = 0
@@ -162,7 +166,8 @@ def _hunk(body: Sequence[bytes], claim: int | None, number: int) -> Hunk:
     if len(lines) == tail:
         raise Refusal(Reason.MALFORMED, f"line {number}: a hunk without lines")
     old_open, new_open = Sign.GONE in open_sides, Sign.NEW in open_sides
-    return Hunk(tuple(lines), claim, tail, old_open, new_open)
+    claim = numbers[0] - 1 if numbers[0] else None
+    return Hunk(tuple(lines), claim, tail, old_open, new_open, numbers)
 
 
 def _opened(lines: Sequence[Line], number: int) -> set[Sign]:

@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.change import Policy, Reason, Refusal, Tree
 from orchestrator.change.applying import apply_text
+from orchestrator.change.effort import Effort
 from orchestrator.change.tree import File
 
 FILES = {
@@ -24,6 +25,10 @@ FILES = {
     "B.TXT": b"upper\n",
     "only-nl": b"\n\n\n",
     "dup.txt": b"k\nv\nk\nv\nk\nv\n",
+    "b/dup.txt": b"k\nv\nk\nv\nk\nv\n",
+    "d/a.txt": b"one\ntwo\nthree\n",
+    "day": b"one\n",
+    "day 2020-01-01": b"one\n",
 }
 TREE = Tree.of(FILES)
 POLICY = Policy(("**",), mode_may_change=True)
@@ -159,6 +164,19 @@ def test_git_makes_the_same_of_a_damaged_diff(tmp_path: Path) -> None:
         "\\ No newline at end of file\n",
         "--- a/empty.txt\n+++ /dev/null\n",
         "--- /dev/null\n+++ b/n.txt\n",
+        "--- /dev/null\n+++ d/n.txt\n@@ -0,0 +1 @@\n+n\n",
+        "diff --git d/n.txt d/n.txt\nnew file mode 100644\n--- /dev/null\n+++ d/n.txt\n@@ -0,0 +1 @@\n+n\n",
+        "--- d/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n",
+        "--- a/d/a.txt\n+++ d/a.txt\n@@ -1,3 +1,3 @@\n-one\n+ONE\n two\n three\n",
+        "--- a/day 2020-01-01\n+++ b/day 2020-01-01\n@@ -1 +1 @@\n-one\n+ONE\n",
+        "--- /dev/null\n+++ b/n.txt\twords\t2020-01-01\n@@ -0,0 +1 @@\n+n\n",
+        "--- a/B.TXT\n+++ b/B.TXT\t1970-01-01 00:00:00 +0000\n@@ -1 +0,0 @@\n-upper\n",
+        "--- B.TXT\n+++ B.TXT\n@@ -1 +1 @@\n-upper\n+UPPER\n--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1 @@\n+n\n",
+        "--- B.TXT\n+++ B.TXT\n@@ -1 +1 @@\n-upper\n+UPPER\n"
+        "--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,2 @@\n-k\n+K\n v\n",
+        "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\nrename old b.txt\nrename new q.txt\n",
+        "--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,4 @@\n+k\n+v\n k\n v\n"
+        "--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,2 @@\n-k\n+K\n v\n",
     ],
 )
 def test_what_git_reads_otherwise_is_refused(text: str) -> None:
@@ -166,6 +184,82 @@ def test_what_git_reads_otherwise_is_refused(text: str) -> None:
     with pytest.raises(Refusal) as caught:
         apply_text(TREE, text, POLICY, exact=True)
     assert caught.value.reason is Reason.MALFORMED
+
+
+@pytest.mark.parametrize("name", ['"b/n.txt"x', '"b/n.txt" x"'])
+def test_what_follows_a_quoted_name_is_refused(name: str) -> None:
+    """Git leaves it away, and writes another file."""
+    with pytest.raises(Refusal) as caught:
+        apply_text(TREE, f"--- /dev/null\n+++ {name}\n@@ -0,0 +1 @@\n+n\n", POLICY, exact=True)
+    assert caught.value.reason is Reason.NAME_UNSAFE
+
+
+def test_a_diff_within_a_block_is_refused() -> None:
+    """Git knows no blocks."""
+    diff = HEAD + "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n"
+    with pytest.raises(Refusal) as caught:
+        apply_text(TREE, f"day\n<<<<<<< SEARCH\none\n=======\n{diff}>>>>>>> REPLACE\n", POLICY, exact=True)
+    assert caught.value.reason is Reason.AMBIGUOUS
+
+
+def test_a_mark_of_byte_order_hides_the_first_header_from_git() -> None:
+    mode = "\ufeffdiff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\n"
+    text = mode + "--- a/B.TXT\n+++ b/B.TXT\n@@ -1 +1 @@\n-upper\n+UPPER\n"
+    after = apply_text(TREE, text, POLICY, exact=True)
+    assert not after["a.txt"].executable
+    assert after["B.TXT"].data == b"UPPER\n"
+
+
+@pytest.mark.parametrize(
+    "hunks",
+    [
+        "@@ -2,3 +4,3 @@\n v\n-k\n+K\n v\n",
+        "@@ -1,2 +1,4 @@\n+v\n+k\n k\n v\n@@ -2,3 +6,3 @@\n v\n-k\n+K\n v\n",
+    ],
+)
+def test_a_hunk_that_git_puts_by_its_new_line_is_ambiguous(hunks: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        apply_text(TREE, f"--- a/dup.txt\n+++ b/dup.txt\n{hunks}", POLICY, exact=True)
+    assert caught.value.reason is Reason.CONTEXT_AMBIGUOUS
+
+
+def test_no_effort_left_is_no_agreement_with_git() -> None:
+    hunks = "@@ -2,3 +4,3 @@\n v\n-k\n+K\n v\n"
+    with pytest.raises(Refusal) as caught:
+        apply_text(TREE, f"--- a/dup.txt\n+++ b/dup.txt\n{hunks}", POLICY, exact=True, effort=Effort(places=3))
+    assert caught.value.reason is Reason.TOO_COSTLY
+
+
+def drawn(dice: random.Random) -> str:
+    """A section with names, days and modes of all kinds, and hunks with any numbers among lines that are alike."""
+    name = dice.choice([*FILES, "n.txt", "d/n.txt"])
+    letters = dice.choice([("a/", "b/")] * 6 + [("", ""), ("a/", ""), ("", "b/"), ("d/", "d/")])
+    old, new = (letter + name for letter in letters)
+    head = f"diff --git {old} {new}\n" * dice.choice([0, 0, 1])
+    match dice.randrange(8):
+        case 0:
+            old, head = "/dev/null", head and f"{head}new file mode 100644\n"
+        case 1:
+            new, head = "/dev/null", head and f"{head}deleted file mode 100644\n"
+        case 2:
+            head = head and f"{head}rename old {name}\nrename new {dice.choice([*FILES])}\n"
+    days = [""] * 12 + ["\t2020-01-01 00:00:00", "\t1970-01-01 00:00:00 +0000", " 20-01-01", "\t", "\r", " ", '"']
+    text = f"{head}--- {old}{dice.choice(days)}\n+++ {new}{dice.choice(days)}\n"
+    lines = FILES.get(name, b"").decode().splitlines() if old != "/dev/null" else []
+    for _ in range(dice.choice([1, 1, 2])):
+        start = dice.randrange(len(lines) + 1)
+        sides = [dice.choice([f" {it}\n", f" {it}\n", f"-{it}\n", f"-{it}\n+k\n"]) for it in lines[start : start + 3]]
+        body = "".join(sides) + "+k\n" * (not sides or dice.random() < 0.3)
+        was, now = (sum(line[:1] in signs for line in body.splitlines()) for signs in (" -", " +"))
+        first = max(0, start + bool(was) + dice.choice([0, 0, 0, 1, -1, 2]))
+        text += f"@@ -{first},{was} +{max(0, first + dice.choice([0, 0, 1, 2, -1]))},{now} @@\n{body}"
+    return text
+
+
+def test_git_makes_the_same_of_any_diff(tmp_path: Path) -> None:
+    dice = random.Random(3)
+    texts = ("".join(drawn(dice) for _ in range(dice.choice([1, 1, 2]))) for _ in range(6000))
+    assert sum(same(text, tmp_path / "tree") for text in texts) > 100
 
 
 def test_a_hunk_that_git_puts_at_the_end_is_ambiguous() -> None:
