@@ -4,7 +4,6 @@ Only a provider's word lowers what is booked, and never below what it charges fo
 """
 
 import asyncio
-import math
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -26,6 +25,8 @@ SOON_S, LATER_S = 5.0, 60.0
 HOPE_S = 75.0
 ASK_S = 20.0
 AT_ONCE = 64
+# Nothing that was rented lives for a thousand years.
+LONGEST_S = 3.2e10
 
 
 class Settling:
@@ -92,7 +93,7 @@ class Settling:
 
     def _record(self, lived: dict[str, float]) -> None:
         """What is no time that anything can have lived is no word: it would free more than was booked."""
-        lived = {chamber: seconds for chamber, seconds in lived.items() if 0 <= seconds < math.inf}
+        lived = {chamber: seconds for chamber, seconds in lived.items() if 0 <= seconds < LONGEST_S}
         settled = [it for it in self._open() if it.chamber in lived]
         self._book.record(*(_settled(it, lived[it.chamber]) for it in settled))
 

@@ -363,10 +363,12 @@ _listed = synchronize_api(_page).aio  # type: ignore[no-untyped-call]  # the pac
 
 
 def _life_of(found: Sequence[api_pb2.SandboxInfo]) -> Life:
-    """Rounded up to whole seconds; a retried create may have made more than one."""
-    if any(it.task_info.finished_at <= 0 for it in found):
+    """Rounded up to whole seconds; a retried create may have made more than one. An end that is none, or that came
+    before its beginning, tells no time.
+    """
+    if any(not 0 < it.created_at <= it.task_info.finished_at < math.inf for it in found):
         return Life(listed=True)
-    seconds = sum(max(0, math.ceil(it.task_info.finished_at - it.created_at)) for it in found)
+    seconds = sum(math.ceil(it.task_info.finished_at - it.created_at) for it in found)
     return Life(listed=True, seconds=seconds) if found else Life()
 
 

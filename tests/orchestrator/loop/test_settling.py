@@ -157,7 +157,7 @@ async def test_another_register_tells_nothing(folder: Path, monkeypatch: pytest.
         assert len(session.bench.state.doubts) == 1
 
 
-@pytest.mark.parametrize("word", [-1e9, -0.001, math.nan, math.inf])
+@pytest.mark.parametrize("word", [-1e9, -0.001, math.nan, math.inf, 1e307])
 async def test_no_time_is_no_word(folder: Path, monkeypatch: pytest.MonkeyPatch, word: float) -> None:
     """What nothing can have lived frees nothing, and ends no session."""
     script = Script()
