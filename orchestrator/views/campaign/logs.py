@@ -26,6 +26,8 @@ from orchestrator.views.campaign.tail import Tail, Told, follow
 from orchestrator.wiring.reading import Reading
 
 _LINES = 20
+# Bytes of a stored log, of which the last lines are asked for.
+_LEAST_AT_ONCE, _MOST_AT_ONCE = 1 << 16, 1 << 22
 
 
 @click.command("logs", cls=CampaignCommand)
@@ -79,8 +81,17 @@ def _stored(reading: Reading, node: Node, lines: int | None, as_json: bool) -> N
 
 
 def _last(reading: Reading, digest: str | None, lines: int | None) -> list[str]:
-    text = list(printable_lines(reading.artifacts.get(digest))) if digest else []
-    return text if lines is None else text[max(0, len(text) - lines) :]
+    """Of a log that may have a gigabyte, no more is read than is printed; a line without end is cut."""
+    if not digest:
+        return []
+    if lines is None:
+        return list(printable_lines(reading.artifacts.get(digest)))
+    data, start = b"", reading.artifacts.get_part(digest, 0, 0)[1]
+    while start and data.count(b"\n") <= lines and len(data) < _MOST_AT_ONCE:
+        begins = max(0, start - max(_LEAST_AT_ONCE, len(data)))
+        data, start = reading.artifacts.get_part(digest, begins, start - begins)[0] + data, begins
+    text = list(printable_lines(data[data.find(b"\n") + 1 :] if start else data))
+    return text[max(0, len(text) - lines) :]
 
 
 def _events(reading: Reading, node: Node | None, following: bool, lines: int, as_json: bool) -> None:
