@@ -117,7 +117,7 @@ def _refuse_other_reading(fields: Mapping[bytes, str]) -> None:
                 raise Refusal(Reason.MALFORMED, what)
     if GIT in fields and NOWHERE in told and not fields.keys() & {b"new file mode ", b"deleted file mode "}:
         raise Refusal(Reason.MALFORMED, f"{shown(fields[GIT])} comes or goes, and no mode of it is told")
-    for name in (OLD, NEW):
+    for name in () if GIT in fields else (OLD, NEW):  # below a line of its own, git looks for no day
         _refuse_day(fields.get(name, ""), goes=name == NEW, quoted=fields.get(name, "").startswith('"'))
 
 

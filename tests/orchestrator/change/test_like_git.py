@@ -194,6 +194,12 @@ def test_what_follows_a_quoted_name_is_refused(name: str) -> None:
     assert caught.value.reason is Reason.NAME_UNSAFE
 
 
+def test_a_day_in_a_name_is_taken_where_git_takes_it(tmp_path: Path) -> None:
+    name = "day 2020-01-01"
+    hunk = "@@ -1 +1 @@\n-one\n+ONE\n"
+    assert same(f"diff --git a/{name} b/{name}\n--- a/{name}\t\n+++ b/{name}\t\n{hunk}", tmp_path / "tree")
+
+
 def test_a_diff_within_a_block_is_refused() -> None:
     """Git knows no blocks."""
     diff = HEAD + "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n"
