@@ -38,18 +38,18 @@ def evaluate(program_path):
     times = [(timed(own, *asked), timed(program.solve, *asked)) for _ in range({calls})]
     return {{"combined_score": statistics.median(it[0] for it in times) / statistics.median(it[1] for it in times)}}
 """
-# Steps of a call, its data, and calls in an evaluation.
+# Steps of a call, its data, calls in an evaluation, and the goal: what a user is told to give a call agrees.
 CASES = {
-    "1 ms": (20_000, "[1.0]", 60),
-    "10 ms": (200_000, "[1.0]", 15),
-    "10 ms and a list of 10,000 floats": (200_000, "[0.5] * 10_000", 15),
-    "100 ms": (2_000_000, "[1.0]", 7),
+    "1 ms": (20_000, "[1.0]", 60, ""),
+    "10 ms": (200_000, "[1.0]", 15, ""),
+    "10 ms and a list of 10,000 floats": (200_000, "[0.5] * 10_000", 15, ""),
+    "100 ms": (2_000_000, "[1.0]", 7, ">= 0.9"),
 }
 
 
 async def measure() -> list[Figure]:
     figures = []
-    for name, (n, data, calls) in CASES.items():
+    for name, (n, data, calls, goal) in CASES.items():
         with tempfile.TemporaryDirectory(prefix="importing-") as place:
             source, task = Path(place, "source"), Path(place, "task")
             source.mkdir()  # noqa: ASYNC240  # a benchmark waits for nobody
@@ -63,6 +63,8 @@ async def measure() -> list[Figure]:
         if scores:
             door, natively = (statistics.median(it[at] for it in scores) for at in (0, 1))
             figures.append(
-                Figure(f"importing: speed-up of 1 by calls of some {name}, to the native one", door / natively, "")
+                Figure(
+                    f"importing: speed-up of 1 by calls of some {name}, to the native one", door / natively, "", goal
+                )
             )
     return figures

@@ -1,7 +1,6 @@
 """How fast a ledger takes events, in a file and in a PostgreSQL database beside it; both wait for the disk."""
 
 import statistics
-import sys
 import tempfile
 import time
 import uuid
@@ -15,7 +14,6 @@ from orchestrator.ledger import Address, Entry, Ledger, canonical
 ROUNDS = 8
 APPENDS = 100
 AT = "2026-01-01T00:00:00+00:00"
-SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
 
 def append(ledger: Ledger, start: int) -> float:
@@ -28,7 +26,6 @@ def append(ledger: Ledger, start: int) -> float:
 
 
 async def measure() -> list[Figure]:
-    sys.path.insert(0, str(SCRIPTS))  # where the server is started from, for the tests too
     from private_postgres import postgres
 
     files: list[float] = []

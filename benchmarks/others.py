@@ -10,7 +10,6 @@ import json
 import math
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -29,7 +28,6 @@ from sandbox.backends.docker.backend import DockerBackend
 from sandbox.backends.runc.backend import RuncBackend
 from sandbox.posture import seccomp_profile
 
-SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 DRIVER = Path(__file__).with_name("their_sandboxes.py")
 WIDTHS = (2, 4)
 PATIENCE_S = 600
@@ -112,7 +110,6 @@ async def measure(samples: int = 15, rounds: int = 2) -> list[Figure]:
 
 def _install(*names: str, log: Path) -> None:
     """Programs of the distribution. Raises Unprepared where they cannot be had."""
-    sys.path.insert(0, str(SCRIPTS))
     from distribution import require
 
     require(*names, log=log)

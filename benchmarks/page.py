@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import math
 import statistics
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -24,7 +23,6 @@ from benchmarks.optuna_dashboard import PAINTED as OPTUNA_PAINTED
 from benchmarks.optuna_dashboard import Optuna, install
 from benchmarks.served import Served
 
-SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 LOOKS = 5
 SIZES = {10_000: ("<= 500", "<= 100"), 100_000: ("<= 2000", "<= 200")}
 PATIENCE_MS = 90_000
@@ -40,7 +38,6 @@ async def measure() -> list[Figure]:
 
 
 def _measure() -> list[Figure]:
-    sys.path.insert(0, str(SCRIPTS))  # where the tests' browser comes from, too
     from distribution import program, require
 
     figures: list[Figure] = []

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,7 +23,6 @@ from tests.sandbox.skypilot.connecting import Purse
 if TYPE_CHECKING:
     from private_slurm import PrivateSlurm
 
-SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 FRESH = 3
 WARM = 6
 DRAWN = 100  # faults at drawn steps
@@ -100,7 +98,6 @@ async def _unclean(folder: Path) -> tuple[int, int]:
 
 
 async def measure() -> list[Figure]:
-    sys.path.insert(0, str(SCRIPTS))  # where the cluster is started from, for the tests too
     import private_slurm
     from tests.slurm.faults import FAULTS
 
