@@ -40,7 +40,7 @@ def summary(path: Path, minutes: float, budget: Path = BUDGET) -> Iterator[str]:
     yield from (f"{took:7.1f}  {test}" for test, took in times.most_common(SLOWEST))
     if left_out:
         files = sorted({test.partition("::")[0] for test in left_out})
-        yield f"left out, since nothing they are about was touched ({len(left_out)} tests; make thorough runs them):"
+        yield f"left out, since nothing they are about was touched ({len(left_out)} tests; --thorough runs them):"
         yield from (f"  {file}" for file in files)
     if minutes > allowed["minutes"]:
         yield f"over budget: {minutes:.1f} min in all, {allowed['minutes']} are allowed"

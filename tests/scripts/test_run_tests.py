@@ -72,7 +72,8 @@ def test_slurm_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(run_tests, "stage", stage)
     assert run_tests.run(["--slurm", "-x"]) == 1
-    assert asked == [("slurm", ["--touched", "-x"])]
+    assert run_tests.run(["--slurm", "--thorough"]) == 1
+    assert asked == [("slurm", ["--touched", "-x"]), ("slurm", [])]
 
 
 SUITE = """

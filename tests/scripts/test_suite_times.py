@@ -39,7 +39,5 @@ def test_every_folder_has_a_budget() -> None:
     """A new folder of tests cannot grow unseen."""
     kept = tomllib.loads(suite_times.BUDGET.read_text())["seconds"]
     tests = suite_times.BUDGET.parent
-    files = [
-        path.relative_to(tests.parent).as_posix() for path in tests.rglob("test_*.py") if "slurm" not in path.parts
-    ]
+    files = [path.relative_to(tests.parent).as_posix() for path in tests.rglob("test_*.py")]
     assert {suite_times.folder(file) for file in files} == set(kept)
