@@ -223,6 +223,7 @@ def test_contract(user: User, runtime: str) -> None:
 
 
 @pytest.mark.touching("baking")
+@pytest.mark.docker
 @pytest.mark.timeout(600)
 def test_images_are_built(user: User) -> None:
     """From Debian's packages, and on an image that is there: nothing is mounted where others could see it."""
