@@ -1,11 +1,12 @@
 """What says more of an extra runs where the extra was touched, and everywhere when nobody can tell."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.touched import EVERYTHING, FOUND, is_touched, left_out, touched
+from tests.touched import EVERYTHING, EXTRAS, FOUND, is_touched, left_out, touched
 
 AUTHOR = ("-c", "user.name=a", "-c", "user.email=a@b")
 
@@ -72,3 +73,17 @@ def test_left_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     assert left_out([request.node]) == []
     request.node.add_marker(pytest.mark.touching("page"))
     assert left_out([request.node]) == [request.node] * is_out
+
+
+def test_extras_are_where_they_are_said_to_be() -> None:
+    """A folder that moved would never be touched again, and its tests would never run."""
+    tests = Path(__file__).parent
+    missing = [place for places in EXTRAS.values() for place in places if not (tests.parent / place).exists()]
+    assert not missing
+    named = {
+        name
+        for path in tests.rglob("test_*.py")
+        for words in re.findall(r"mark\.touching\(([^)]*)\)", path.read_text())
+        for name in re.findall(r'"(\w+)"', words)
+    }
+    assert named == EXTRAS.keys()

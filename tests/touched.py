@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 
 # What the promises of each backend rest on.
-CONTRACT = ("sandbox/backend.py", "sandbox/job.py", "sandbox/live.py", "sandbox/session.py", "sandbox/wire")
+CONTRACT = tuple(
+    f"sandbox/{name}"
+    for name in (
+        "backend.py", "boot.sh", "channel.py", "conformance", "job.py", "live.py", "posture.py", "seccomp.json",
+        "session.py", "tenancy.py", "warm.py", "wire",
+    )
+)  # fmt: skip
 # Where an extra lies, its tests included: `touching("modal")`.
 EXTRAS = {
     "modal": ("sandbox/backends/modal", "tests/modal_emulator", "tests/sandbox/modal", *CONTRACT),
@@ -33,8 +39,10 @@ EXTRAS = {
     "members": ("orchestrator/judge", "orchestrator/loop", "orchestrator/proposers"),
     "learning": ("orchestrator/loop", "orchestrator/meta", "orchestrator/proposers"),
     "models": ("images/agent", "orchestrator/agents", "orchestrator/llm", "orchestrator/playbook"),
-    "docker": ("sandbox/backends/docker", "sandbox/conformance", *CONTRACT),
-    "runc": ("sandbox/backends/runc", "sandbox/conformance", *CONTRACT),
+    "docker": ("sandbox/backends/docker", *CONTRACT),
+    "runc": ("sandbox/backends/runc", *CONTRACT),
+    # What a campaign finds again after a kill or a cut, whoever keeps its ledger or its chambers.
+    "recovery": ("orchestrator/domain/events", "orchestrator/loop", "orchestrator/wiring", "tests/crash"),
     "baking": (
         "images", "orchestrator/machine", "sandbox/bake_steps.py", "sandbox/baking.py", "sandbox/wheels.py",
         "sandbox/backends",

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.crash,
     pytest.mark.timeout(600),
-    pytest.mark.touching("modal"),
+    pytest.mark.touching("modal", "recovery"),
 ]
 
 REACHED_S = 180.0

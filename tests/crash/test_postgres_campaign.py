@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.postgres,
     pytest.mark.crash,
     pytest.mark.usefixtures("database"),
-    pytest.mark.touching("postgres"),
+    pytest.mark.touching("postgres", "recovery"),
 ]
 
 ROUNDS = pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.slow)])

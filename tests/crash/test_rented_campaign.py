@@ -14,7 +14,7 @@ from tests.crash.fate import last_of_each_kind
 from tests.crash.nursery import child
 from tests.crash.rented_campaign import ATTEMPTS, live, make, provider_of, reap
 
-pytestmark = [pytest.mark.crash, pytest.mark.touching("skypilot")]
+pytestmark = [pytest.mark.crash, pytest.mark.touching("skypilot", "recovery")]
 
 TARGET = f"{live.__module__}:{live.__name__}"
 REAPER = f"{reap.__module__}:{reap.__name__}"

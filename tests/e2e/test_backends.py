@@ -43,7 +43,7 @@ def test_on_modal(tmp_path: Path, on_docker: Campaign, modal_emulator: ModalEmul
     assert on_modal.usd > on_docker.usd == 0
 
 
-@pytest.mark.touching("modal")
+@pytest.mark.touching("modal", "recovery")
 def test_resumed_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None:
     """A run that was begun on docker goes on there; with --backend modal it goes on in a cohort of its own."""
     folder = circle_packing(tmp_path / "task")

@@ -121,7 +121,7 @@ class Lines:
             line.heal()
 
 
-@pytest.mark.touching("modal")
+@pytest.mark.touching("modal", "recovery")
 @pytest.mark.modal
 async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was booked at its worst meanwhile is settled by Modal's own list."""
@@ -147,7 +147,7 @@ async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypa
     assert billed <= booked <= 2 * billed
 
 
-@pytest.mark.touching("postgres")
+@pytest.mark.touching("postgres", "recovery")
 @pytest.mark.postgres
 async def test_T86_the_database(tmp_path: Path, postgres_server: PrivatePostgres) -> None:
     with FaultProxy(postgres_server.url()) as line:

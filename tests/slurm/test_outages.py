@@ -17,7 +17,12 @@ from private_slurm import PrivateSlurm
 from tests.e2e.backends import blastdoor, circle_packing, run
 from tests.fault_proxy import FaultProxy
 
-pytestmark = [pytest.mark.slurm, pytest.mark.docker, pytest.mark.timeout(1800), pytest.mark.touching("skypilot")]
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.docker,
+    pytest.mark.timeout(1800),
+    pytest.mark.touching("skypilot", "recovery"),
+]
 
 SLOW = 16_000  # bytes a second
 STALL_S = 20.0  # ssh gives a connection up after 15 s
