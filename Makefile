@@ -72,6 +72,7 @@ rules:
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/lint-imports
+	PYTHONPATH=scripts $(BIN)/python -m rules
 
 format: setup ## put the code into form
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
@@ -104,5 +105,5 @@ lock: setup ## pin requirements.txt again
 
 clean: ## remove all that make made, the private engine included
 	$(ENGINE) --clean
-	rm -rf .venv .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv .demo build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .rules_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

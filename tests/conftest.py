@@ -55,7 +55,6 @@ LONG = (
     "tests/orchestrator/proposers/test_tpe.py",
     "tests/orchestrator/views/",
     "tests/orchestrator/watch/test_any_stream.py",
-    "tests/scripts/test_programs.py::test_python_starts_known_programs",
 )
 
 # These need an engine, a cluster or a process to kill, all of them.

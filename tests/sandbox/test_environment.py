@@ -1,10 +1,7 @@
 """No process that we start inherits our environment: what it needs is built for it, by name (T62)."""
 
-import ast
 import asyncio
 import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +26,6 @@ SECRETS = (
     "A_NAME_THAT_NOBODY_KNOWS",
 )
 # What starts a process, in any of the ways that Python has.
-STARTERS = {
-    *("create_subprocess_exec", "create_subprocess_shell", "Popen", "getoutput", "getstatusoutput"),
-    *("check_call", "check_output", "system", "popen", "posix_spawn", "posix_spawnp", "fork", "forkpty"),
-    *("execv", "execve", "execvp", "execvpe", "execl", "execle", "execlp", "execlpe", "spawnv", "spawnve", "spawnl"),
-    *("ProcessPoolExecutor", "Process", "subprocess_exec", "subprocess_shell"),
-}
-MODULES = {"subprocess", "os", "asyncio", "multiprocessing", "pty", "concurrent"}
 
 
 @pytest.fixture
@@ -127,80 +117,3 @@ def test_more(canary: str) -> None:
     """What is given by name is there, and wins over what would be inherited."""
     assert child_environment(PIP, PIP_INDEX_URL="x")["PIP_INDEX_URL"] == "x"
     assert canary not in repr(child_environment())
-
-
-def _starts(tree: ast.AST) -> Iterator[ast.Call]:
-    """`subprocess.run(…)`, `create_subprocess_exec(…)` and the like, by whatever name a module was imported."""
-    names = {
-        alias.asname or alias.name.partition(".")[0]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-        if (getattr(node, "module", None) or alias.name).partition(".")[0] in MODULES
-    }
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        words = _dotted(node.func)
-        if words[0] in names and (words[-1] in STARTERS or words[-2:] == ["subprocess", "run"] or words == ["run"]):
-            yield node
-
-
-def _dotted(node: ast.expr) -> list[str]:
-    if isinstance(node, ast.Attribute):
-        return [*_dotted(node.value), node.attr]
-    return [node.id] if isinstance(node, ast.Name) else [""]
-
-
-def product() -> list[Path]:
-    """Guests are programs inside chambers, whose environment is built; strings are programs for chambers, too."""
-    found = [path for folder in ("sandbox", "orchestrator") for path in sorted((ROOT / folder).rglob("*.py"))]
-    return [path for path in found if "guest" not in path.parts]
-
-
-def _is_built(value: ast.expr, text: str) -> bool:
-    """By the function itself, or under a name that the module gives what it made."""
-    made = "child_environment("
-    return ast.unparse(value).startswith(made) or (isinstance(value, ast.Name) and f"\n{value.id} = {made}" in text)
-
-
-def test_t62_every_start_has_a_built_environment() -> None:
-    """A process that product code starts gets `env=child_environment(…)`: a new one without it fails here.
-
-    All but two: the user's own words behind `blastdoor up` are run as the user's shell would run them, and a campaign
-    that is resumed at the page asks providers in the user's name.
-    """
-    texts = {path: path.read_text() for path in product()}
-    words = re.compile("|".join((*STARTERS, "subprocess")))  # what has none of them is not worth to be parsed
-    starts = [(path, node) for path, text in texts.items() if words.search(text) for node in _starts(ast.parse(text))]
-    assert len(starts) >= 6
-    inherited = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path, node in starts
-        if not any(it.arg == "env" and _is_built(it.value, texts[path]) for it in node.keywords)
-    ]
-    own = ["orchestrator/machine/engine.py", "orchestrator/views/page/resuming.py"]
-    assert [it.partition(":")[0] for it in inherited] == own, (
-        f"give it env=child_environment(…) of sandbox/environment.py: {inherited}"
-    )
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import subprocess as s\ns.Popen(['x'])",
-        "import asyncio\nasyncio.create_subprocess_exec('x')",
-        "from subprocess import run\nrun(['x'])",
-        "import os\nos.system('x')",
-        "from concurrent.futures import ProcessPoolExecutor\nProcessPoolExecutor()",
-        "import asyncio.subprocess\nasyncio.subprocess.create_subprocess_exec('x')",
-    ],
-)
-def test_the_scan_finds(code: str) -> None:
-    """The search above sees each way to start a process."""
-    assert list(_starts(ast.parse(code)))
-
-
-def test_the_scan_leaves_alone() -> None:
-    """What only looks like it is none."""
-    assert not list(_starts(ast.parse("import asyncio\nasyncio.run(x())\nself.run(y)\nimport os\nos.kill(1, 2)")))

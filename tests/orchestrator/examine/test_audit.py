@@ -1,4 +1,4 @@
-"""`audit`: known holes are found, sound judges are not blamed, and what gains comes with a change that does it."""
+"""`audit`: known holes are found, sound judges are not blamed, and what gains names its change (T92)."""
 
 import json
 import random

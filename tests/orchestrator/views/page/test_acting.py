@@ -1,4 +1,4 @@
-"""What the page asks of a campaign: the requests of the command line, by one who was let in to act and nobody else."""
+"""What the page asks of a campaign: the requests of the command line, by one who was let in to act alone (T94)."""
 
 import asyncio
 import json

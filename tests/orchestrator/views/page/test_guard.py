@@ -1,4 +1,4 @@
-"""Who gets in, and with what a browser is told to treat the answers."""
+"""Who gets in, and with what a browser is told to treat the answers (T94)."""
 
 from urllib.parse import quote
 

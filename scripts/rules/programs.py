@@ -1,49 +1,25 @@
-"""Which programs code starts, as far as it can be read: the first word of what Python and shell scripts run."""
+"""Every program that we start on a machine is known, with the package that brings it, before a test needs it.
+
+As far as it can be read: the first word of what Python and shell scripts run.
+"""
 
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
+import distribution
 from orchestrator.python_source import parse_python
 
+FOLDERS = ("orchestrator", "sandbox", "scripts", "tests", "benchmarks")
+# Ours, and what is taken where it is found and never asked for.
+OTHERS = {"blastdoor", "uv"}
 _RUN = frozenset(["run", "Popen", "check_output", "check_call", "call"])  # of subprocess
 _START = frozenset(["create_subprocess_exec", "execv", "execvp", "execvpe", "which", "program", "require"])
 _STARTS = re.compile(rf"\bsubprocess\.|\b({'|'.join(sorted(_START))})\(")
 # Words that a shell knows itself, and those after which a command begins.
-_OF_THE_SHELL = frozenset(
-    [
-        "case",
-        "cd",
-        "command",
-        "do",
-        "done",
-        "echo",
-        "elif",
-        "else",
-        "esac",
-        "eval",
-        "exec",
-        "exit",
-        "export",
-        "fi",
-        "for",
-        "if",
-        "in",
-        "printf",
-        "read",
-        "return",
-        "set",
-        "shift",
-        "test",
-        "then",
-        "trap",
-        "true",
-        "umask",
-        "unset",
-        "wait",
-        "while",
-    ]
+_OF_THE_SHELL = (
+    "case cd command do done echo elif else esac eval exec exit export fi for if in printf read return set shift test "
+    "then trap true umask unset wait while"
 )
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _WORD = re.compile(r"[a-z][a-z0-9.+-]*")
@@ -52,12 +28,20 @@ _BEGINS = re.compile(r"(?:^|[;|&({!]|\b(?:do|then|else|elif|if|while|exec)\s)\s*
 _FUNCTION = re.compile(r"^\s*(\w+)\(\)", re.MULTILINE)
 
 
+def findings(name: str, source: str) -> Iterator[tuple[int, str]]:
+    """Unknown programs, but for what runs inside of chambers, where the image says which there are."""
+    if "/guest/" not in name:
+        for word in sorted(called_by_python(source) - set(distribution.PACKAGES) - OTHERS):
+            yield 1, f"starts {word}: add it to PACKAGES in scripts/distribution.py, and to NEEDED if a test needs it"
+
+
 def called_by_python(source: str) -> set[str]:
     """What is computed further away than a name of the same function, or of the file, is not seen."""
     if not _STARTS.search(source):
         return set()  # to parse every file takes half a minute
     tree = parse_python(source)
-    assert tree, source[:200]
+    if not tree:
+        raise SyntaxError(source[:200])
     shared = _bindings(ast.Module([node for node in tree.body if not isinstance(node, _SCOPES)], []))
     return set().union(*(_called_within(scope, shared) for scope in _scopes(tree)))
 
@@ -132,16 +116,8 @@ def called_by_shell(script: str) -> set[str]:
     plain = _QUOTED.sub(lambda quoted: " ".join(re.findall(r"\$\([^)]*\)", quoted[0])) or "QUOTED", plain)
     plain = re.sub(r"(?m)^\s*[\w*|]+\)", "", plain)  # the patterns of a case
     found = {word for word in _BEGINS.findall(plain) if _WORD.fullmatch(word)}
-    return found - _OF_THE_SHELL - set(_FUNCTION.findall(plain))
+    return found - set(_OF_THE_SHELL.split()) - set(_FUNCTION.findall(plain))
 
 
 def recipes(makefile: str) -> str:
     return "\n".join(line[1:].replace("$$", "$") for line in makefile.splitlines() if line.startswith("\t"))
-
-
-def python_files(repository: Path, *folders: str) -> Iterator[Path]:
-    """Without what is run inside of chambers, where the image says which programs there are."""
-    for folder in folders:
-        for path in sorted((repository / folder).rglob("*.py")):
-            if "guest" not in path.parts:
-                yield path

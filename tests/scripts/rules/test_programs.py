@@ -7,23 +7,11 @@ import pytest
 
 import distribution
 from orchestrator.machine import programs
+from rules.programs import OTHERS, called_by_python, called_by_shell, recipes
 from sandbox.backends.skypilot.ssh import PROGRAMS as OF_SKYPILOT
-from tests.scripts.called import called_by_python, called_by_shell, python_files, recipes
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 SCRIPTS = (".ci/run", "deploy/campaign", "deploy/ci/gate.sh", "scripts/build-images", "scripts/run-tests")
-# Ours, and what is taken where it is found and never asked for.
-OTHERS = {"blastdoor", "uv"}
-
-
-def test_python_starts_known_programs() -> None:
-    """What product, scripts, tests and benchmarks run is on the list."""
-    unknown = {
-        f"{path.relative_to(REPOSITORY)}: {name}"
-        for path in python_files(REPOSITORY, "orchestrator", "sandbox", "scripts", "tests", "benchmarks")
-        for name in called_by_python(path.read_text()) - set(distribution.PACKAGES) - OTHERS
-    }
-    assert not unknown, "add it to PACKAGES in scripts/distribution.py, and to NEEDED if a test needs it"
 
 
 @pytest.mark.parametrize("script", [*SCRIPTS, "scripts/with-engine", "Makefile"])

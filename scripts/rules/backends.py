@@ -2,13 +2,10 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from orchestrator.choices import BACKENDS
 
-ROOT = Path(__file__).parents[2]
+FOLDERS = ("blastdoor", "orchestrator", "sandbox")
 # The machine is where one's own engine is installed and started: there "docker" is a program. Hosts are what attacks
 # look at from outside: an engine's, or a runtime's.
 HOMES = (
@@ -69,52 +66,10 @@ def _is_class(node: ast.AST) -> bool:
     return False
 
 
-def _files() -> list[str]:
-    found = (path for top in ("blastdoor", "orchestrator", "sandbox") for path in (ROOT / top).rglob("*.py"))
-    names = sorted(path.relative_to(ROOT).as_posix() for path in found)
-    return [name for name in names if not name.startswith(HOMES)]
-
-
-def test_nobody_asks_which_backend_it_is() -> None:
-    """Outside the backends' homes there is no branch on a name, and no question for a class."""
-    assert len(_files()) > 300
-    sandboxed = tuple(name for name in NAMES if name not in RUNTIMES)
-    found = {
-        name: lines
-        for name in _files()
-        if (
-            lines := branches(
-                (ROOT / name).read_text(encoding="utf-8"), sandboxed if name.startswith("sandbox/") else NAMES
-            )
+def findings(name: str, source: str) -> Iterator[tuple[int, str]]:
+    """Branches on a name, and questions for a class, outside the backends' homes."""
+    if not name.startswith(HOMES):
+        names = tuple(it for it in NAMES if it not in RUNTIMES) if name.startswith("sandbox/") else NAMES
+        yield from (
+            (line, "asks which backend it has: say it in the backend's home") for line in branches(source, names)
         )
-    }
-    assert found == {}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        'if choice.backend == "docker": ...',
-        'if choice.backend in ("modal", "skypilot"): ...',
-        'later = site.name.startswith("skypilot")',
-        'later = site.name.startswith("skypilot/")',
-        'package = {"modal": "modal"}[name]',
-        'lines = {("docker", "infra"): "means nothing"}',
-        "if isinstance(config, ModalConfig | SkyPilotConfig): ...",
-        "backend = cast(DockerBackend, backend)",
-        "if type(config) is sandbox.DockerConfig: ...",
-        'match backend:\n case "docker": ...',
-        "match config:\n case DockerConfig(): ...",
-    ],
-)
-def test_a_branch_is_found(line: str) -> None:
-    """Each way to ask is seen."""
-    assert branches(line)
-
-
-def test_what_is_no_branch() -> None:
-    """To hand a backend over, to look for a program or to name a default is no question."""
-    code = (
-        'config = DockerConfig(runtime="runc")\nwhich("docker")\nbackend: str = OWN_ENGINE\n"docker of others" == text'
-    )
-    assert branches(code) == []
