@@ -62,6 +62,35 @@ def test_thorough_leaves_out_slurm_only(monkeypatch: pytest.MonkeyPatch) -> None
     assert asked == [("alone and not slurm", rest), ("not alone and not slurm", rest)]
 
 
+def test_slurm_beside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It runs in a process of its own, beside those that are not alone; its failure tells."""
+    asked: list[str] = []
+
+    def ran(marks: str, *_: object) -> int:
+        asked.append(marks)
+        return 0
+
+    other = tmp_path / "other.py"
+    other.write_text("import os, sys\nprint(sys.argv[1:], os.environ['TESTS_INSIDE'])\nsys.exit(3)")
+    monkeypatch.setattr(run_tests, "__file__", str(other))
+    monkeypatch.setattr(run_tests, "stage", ran)
+    assert run_tests.run(["--with-slurm", "-x"]) == 3
+    assert [marks.partition(" and")[0] for marks in asked] == ["alone", "not alone"]
+    assert "['--slurm', '-x'] 1" in capfd.readouterr().out
+
+
+def test_an_engine_is_left_as_it_was_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is left in the end is named, and fails the run; what goes in a moment does not."""
+    left = ["ps b"]
+    monkeypatch.setattr("time.sleep", lambda seconds: left.pop())
+    monkeypatch.setattr(run_tests, "engine_holds", lambda: {"ps a", *left})
+    assert run_tests.is_left_as({"ps a"})
+    monkeypatch.setattr(run_tests, "GONE_S", 0.0)
+    left += ["ps b", "volume c"]
+    assert not run_tests.is_left_as({"ps a"})
+    assert capsys.readouterr().out == "the engine is not left as it was found: ps b, volume c\n"
+
+
 def test_slurm_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """What rents from a cluster is run by itself, without the others."""
     asked: list[tuple[str, list[str]]] = []
@@ -73,7 +102,7 @@ def test_slurm_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_tests, "stage", stage)
     assert run_tests.run(["--slurm", "-x"]) == 1
     assert run_tests.run(["--slurm", "--thorough"]) == 1
-    assert asked == [("slurm", ["--touched", "-x"]), ("slurm", [])]
+    assert asked == [("slurm", ["--touched", "-x"]), ("slurm", ["--hypothesis-profile", "thorough"])]
 
 
 SUITE = """
