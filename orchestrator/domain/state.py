@@ -42,14 +42,14 @@ from orchestrator.domain.records import (
 )
 
 Key = tuple[str, str]
-_TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
-_TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
-_TYPES |= {"doubt": Unsettled}
-_TYPES |= {"census": Census, "notable": Notable, "dots": Dots}
+TYPES: dict[str, type[BaseModel]] = {"campaign": Campaign, "run": Run, "node": Node, "draft": Draft, "trial": Trial}
+TYPES |= {"injection": Injection, "call": OpenCall, "playbook": PlaybookVersion, "standing": Standing}
+TYPES |= {"doubt": Unsettled}
+TYPES |= {"census": Census, "notable": Notable, "dots": Dots}
 _LINES: dict[str, type[Line]] = {"node": NodeLine, "draft": DraftLine, "trial": TrialLine, "dots": DotsLine}
-_FIELDS = {kind: frozenset(model.model_fields) for kind, model in _TYPES.items()}
+_FIELDS = {kind: frozenset(model.model_fields) for kind, model in TYPES.items()}
 # The kinds of which a campaign has few rows, however long it is.
-SHORT_KINDS = tuple(kind for kind in _TYPES if kind not in _LINES)
+SHORT_KINDS = tuple(kind for kind in TYPES if kind not in _LINES)
 
 
 @contextmanager
@@ -75,7 +75,7 @@ class State:
     trials: Mapping[str, Trial]
 
     def __init__(self) -> None:
-        self._hold({kind: {} for kind in _TYPES})
+        self._hold({kind: {} for kind in TYPES})
         self.touched: set[Key] = set()
         self.children = {}
         self.unfinished: dict[str, None] = {}
@@ -99,12 +99,12 @@ class State:
         """
         state = cls()
         with no_collection():
-            bodies: dict[str, dict[str, str]] = {kind: {} for kind in _TYPES}
+            bodies: dict[str, dict[str, str]] = {kind: {} for kind in TYPES}
             for (kind, name), body in rows.items():
                 if kind in bodies:
                     bodies[kind][name] = body
             records: dict[str, MutableMapping[str, Any]] = {}
-            for kind, model in _TYPES.items():
+            for kind, model in TYPES.items():
                 if kind in _LINES and not at_once:
                     # Dots and the census must be of one moment, or nobody knows whether there is a dot for each.
                     late = None if model is Dots else rest
@@ -272,6 +272,11 @@ class State:
         whole = [dot for dot in dots if dot.scores is not None]
         return whole, list(filter(None, map(self.node_line, others)))
 
+    def rows(self) -> dict[Key, str]:
+        """All of them as they are written now."""
+        keys = [(kind, name) for kind, records in self._records.items() for name in records]
+        return {key: body for key in keys if (body := self.row(key))}
+
     def row(self, key: Key) -> str | None:
         """None for a record that was dropped."""
         record: BaseModel | None = self._records[key[0]].get(key[1])
@@ -280,7 +285,7 @@ class State:
     @staticmethod
     def row_of_today(key: Key, body: str) -> str:
         """A row that an earlier version wrote, as it is written now. Raises ValueError."""
-        return _TYPES[key[0]].model_validate_json(body).model_dump_json(exclude_defaults=True)
+        return TYPES[key[0]].model_validate_json(body).model_dump_json(exclude_defaults=True)
 
     def lines_of_now(self) -> Iterator[BaseModel | Line]:
         """All records as they are now, of some no more than a line; another thread may go through them."""

@@ -1,7 +1,6 @@
 """The census: plain nodes by their number, the others by their names, kept up with every change."""
 
 import json
-import random
 
 import pytest
 
@@ -33,11 +32,6 @@ def campaign(epoch: int = 1) -> State:
     state = State()
     state.new("campaign", "campaign", Campaign(id="c", name="flat", version="1", epoch=epoch))
     return state
-
-
-def rows_of(state: State) -> dict[tuple[str, str], str]:
-    keys = [(kind, name) for kind, records in state._records.items() for name in records]
-    return {key: body for key in keys if (body := state.row(key))}
 
 
 def told(counted: Counted) -> tuple[object, ...]:
@@ -93,35 +87,6 @@ def test_a_notable_node(more: dict[str, object]) -> None:
     assert sort_key(ended("1.1", **more)) is None
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_kept_up(seed: int) -> None:
-    """After any changes, it is what a census of all nodes says, whether folded on or read from rows in between."""
-    draw, state, order = random.Random(seed), campaign(), 0
-    names: list[str] = []
-    for number in range(1, 200):
-        if not names or draw.random() < 0.4:
-            names.append(f"1.{number}")
-            role = draw.choice(list(Role))
-            fold(state, e.AttemptOpened(node=names[-1], parent="1", role=role, number=number, order=number), AT)
-        name, order = draw.choice(names), order + 1
-        match draw.randint(0, 7):
-            case 0:
-                state.set_node(name, finding=draw.choice([None, "flag"]))
-            case 1:
-                state.set_node(name, verdict=draw.choice([None, verdict(), verdict(tasks={"a": 1.0})]))
-            case 2 if state.nodes[name].phase is not Phase.ENDED:
-                fold(state, e.AttemptQuarantined(node=name, ending=Ending.STALLED, why="still"), AT)
-            case 3:
-                state.set_node(name, trials=draw.randint(0, 2), measured=draw.choice([(), ("1-1",)]))
-            case 4:
-                state = State.from_rows(rows_of(state), at_once=draw.random() < 0.5)
-            case _:
-                ending = draw.choice(list(Ending))
-                fold(state, e.AttemptEnded(node=name, ending=ending, kept=draw.random() < 0.2, order=order), AT)
-    assert told(state.counted()) == taken_again(state)
-    assert told(State.from_rows(rows_of(state), at_once=False).counted()) == taken_again(state)
-
-
 def test_one_that_is_queued_again() -> None:
     """It is no longer among the last; where too few of them are known then, nobody says who was last."""
     state = campaign()
@@ -140,7 +105,7 @@ def test_a_session_that_kept_none() -> None:
     """What a session of an older version left behind is not believed: it is taken again, and what is wrong goes."""
     state = campaign(epoch=4)
     state.new("node", "1.1", ended())
-    rows = rows_of(state) | {("census", "census"): Census(epoch=3, plain={"1/search/failed/": 9}).model_dump_json()}
+    rows = state.rows() | {("census", "census"): Census(epoch=3, plain={"1/search/failed/": 9}).model_dump_json()}
     rows |= {("notable", "1.9"): Notable(role=Role.SEARCH).model_dump_json()}
     short = {key: body for key, body in rows.items() if key[0] != "node"}
     assert State.rows_to_glance(short) is None
@@ -152,7 +117,7 @@ def test_a_session_that_kept_none() -> None:
     assert told(read.counted()) == taken_again(state)
     assert read.touched == {("census", "census"), ("notable", "1.9")}
     assert read.row(("notable", "1.9")) is None
-    assert State.rows_to_glance(rows_of(read)) == {"node": []}
+    assert State.rows_to_glance(read.rows()) == {"node": []}
 
 
 def test_the_next_session() -> None:
@@ -161,8 +126,8 @@ def test_the_next_session() -> None:
     state.new("node", "1.1", ended())
     state.new("node", "1.2", ended("1.2", phase=Phase.OPEN, ending=None))
     state.set_campaign(epoch=5)
-    census = Census.model_validate_json(rows_of(state)["census", "census"])
+    census = Census.model_validate_json(state.rows()["census", "census"])
     assert (census.epoch, census.plain) == (5, {"1/search/scored///a/b": 1})
-    assert State.rows_to_glance(rows_of(state)) == {"node": ["1.2"]}
+    assert State.rows_to_glance(state.rows()) == {"node": ["1.2"]}
     assert state.notable_names(Role.SEARCH) == ["1.2"]
     assert state.notable_names(Role.MINIMISED) == []

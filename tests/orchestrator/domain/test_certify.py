@@ -21,21 +21,11 @@ from orchestrator.domain.certify import (
 from tests.chance import at_least, at_most
 
 NOISY = Certify(rule=CertifyRule.NOISY, repeats=24, champion=5)
+FASTER = "a machine that gets faster, 1 deviation in 20 runs"
 
 
 def values(*numbers: float) -> list[Standing]:
     return [(number,) for number in numbers]
-
-
-@pytest.mark.parametrize(("champion", "candidate"), [(1, 1), (3, 3), (2, 5), (5, 2), (4, 4)])
-def test_mean_of_all_orders(champion: int, candidate: int) -> None:
-    """Where no order is likelier than another, the evidence is 1 in the mean, exactly."""
-    places = range(champion + candidate)
-    found = [
-        math.exp(log_evidence(values(*(set(places) - set(mine))), values(*mine)))
-        for mine in itertools.combinations(places, candidate)
-    ]
-    assert math.fsum(found) / len(found) == pytest.approx(1.0, abs=1e-12)
 
 
 def histories(steps: int, whose: Callable[[str], bool], order: str = "") -> Iterator[str]:
@@ -73,28 +63,6 @@ def test_martingale_whoever_is_next(whose: Callable[[str], bool]) -> None:
         found = [of_order(order) for order in histories(steps, whose)]
         assert len(found) == math.factorial(steps)
         assert math.fsum(found) / len(found) == pytest.approx(1.0, abs=1e-12)
-
-
-@pytest.mark.parametrize("level", [0.5, 0.2, 0.1, 0.05, 0.02])
-def test_looking_often(level: float) -> None:
-    """With a look after every repeat, no more than `level` of all histories of a no-op are ever called proven."""
-    champion, repeats = 4, 5
-    proven = total = 0
-
-    def go(order: str, left: int) -> None:
-        nonlocal proven, total
-        below = math.prod(range(len(order) + 1, len(order) + left + 1))
-        if of_order(order) >= 1 / level:
-            proven, total = proven + below, total + below
-        elif left == 0:
-            total += 1
-        else:
-            for at in range(len(order) + 1):
-                go(f"{order[:at]}x{order[at:]}", left - 1)
-
-    go("c" * champion, repeats)
-    assert total == math.prod(range(champion + 1, champion + repeats + 1))
-    assert 0 <= proven / total <= level
 
 
 def test_monotone() -> None:
@@ -141,8 +109,8 @@ def test_what_the_defaults_can_prove(reference: int, against: int) -> None:
 
 def test_futile_is_exact() -> None:
     """A test is given up just when no continuation could pass it: never sooner, never later."""
-    champion, repeats, level = values(1, 3, 5, 7, 9), 4, 0.05
-    places = (0, 2, 4, 6, 8, 10)
+    champion, repeats, level = values(1, 3, 5, 7), 3, 0.1
+    places = (0, 2, 4, 6, 8)
     for count in range(repeats + 1):
         for seen in itertools.product(places, repeat=count):
             ends = (
@@ -167,24 +135,16 @@ def test_median() -> None:
     assert median(values(4, 1, 3, 2)) == (3,)
 
 
-@pytest.mark.parametrize("noise", played.NOISES | played.DRIFTS)
+@pytest.mark.parametrize("noise", ["whole numbers with many ties", "steps of 3 deviations", FASTER])
 def test_null_campaigns(noise: str) -> None:
-    """Of 20 campaigns of 150 no-op candidates, no more keep one than an error of 5 % allows for, on a machine that
-    drifts, too.
+    """Of 20 campaigns of 100 no-op candidates, no more keep one than an error of 5 % allows for, on a machine that
+    drifts, too. Only ranks count, so that other noise without ties is no other case; `make bench` plays more.
 
-    At an error of exactly 5 %, chance breaks this once in 100,000 times; `make bench` plays more.
+    At an error of exactly 5 %, chance alone breaks this once in 100,000 times.
     """
-    plays = [played.null((played.NOISES | played.DRIFTS)[noise], seed, 150) for seed in range(20)]
+    plays = [played.null((played.NOISES | played.DRIFTS)[noise], seed, 100) for seed in range(20)]
     assert sum(play.false for play in plays) <= at_most(20, 0.05)
-    assert min(play.tests for play in plays if not play.false) > 8
-
-
-def test_measured_beforehand() -> None:
-    """Why champion and challenger are measured in turn: where the machine gets faster, or jumps, a champion that was
-    measured beforehand loses to a no-op in nearly every campaign.
-    """
-    for drift in ("steps of 3 deviations", "a machine that gets faster, 1 deviation in 20 runs"):
-        assert sum(played.null_before(played.DRIFTS[drift], seed, 200) for seed in range(20)) >= at_least(20, 0.95)
+    assert min(play.tests for play in plays if not play.false) > 5
 
 
 def test_campaigns_with_improvements() -> None:
@@ -192,18 +152,9 @@ def test_campaigns_with_improvements() -> None:
 
     By chance either fails once in 100,000 times at most; fewer than 15 of 20 are kept by hardly one campaign in 20.
     """
-    plays = [played.mixed(played.NOISES["gaussian noise"], seed, 200) for seed in range(20)]
-    assert sum(play.false > 0 for play in plays) <= at_most(20, 0.05)
-    assert sorted(play.kept for play in plays)[10] >= 15
-
-
-def test_strict_under_noise() -> None:
-    """Why there is a rule for noise: without it, 96 of 100 campaigns of no-ops keep one of them.
-
-    Chance alone takes the count below the bound once in 100,000 times.
-    """
-    kept = sum(played.lucky(played.NOISES["gaussian noise"], seed) for seed in range(50))
-    assert kept >= at_least(50, 0.96)
+    plays = [played.mixed(played.NOISES["gaussian noise"], seed, 200) for seed in range(10)]
+    assert sum(play.false > 0 for play in plays) <= at_most(10, 0.05)
+    assert sorted(play.kept for play in plays)[5] >= 15
 
 
 def test_power() -> None:
@@ -211,9 +162,9 @@ def test_power() -> None:
 
     The shares are those of 1,000 plays and more; chance alone breaks a bound once in 100,000 times.
     """
-    assert played.power(3, 1, 100)[0] >= at_least(100, 0.99) / 100
-    assert played.power(3, 1, 100)[1] <= 16
-    assert played.power(3, 100, 100)[0] >= at_least(100, 0.95) / 100
-    assert at_least(100, 0.35) / 100 <= played.power(1, 1, 100)[0] <= at_most(100, 0.35) / 100
+    large, repeats = played.power(3, 1, 50)[:2]
+    assert (large >= at_least(50, 0.99) / 50, repeats <= 16) == (True, True)
+    assert played.power(3, 100, 50)[0] >= at_least(50, 0.95) / 50
+    assert at_least(50, 0.35) / 50 <= played.power(1, 1, 50)[0] <= at_most(50, 0.35) / 50
     more = Certify(rule=CertifyRule.NOISY, repeats=100)
     assert played.power(1, 50, 20, more)[0] >= at_least(20, 0.75) / 20

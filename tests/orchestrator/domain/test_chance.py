@@ -54,22 +54,23 @@ def failing(rng: random.Random) -> float | None:
     return None if rng.random() < 0.4 else float(rng.randint(0, 50))
 
 
-@pytest.mark.parametrize("each", [5, 7, 15, 40, 120])
-@pytest.mark.parametrize("draw", [smooth, heavy, tied, failing])
+@pytest.mark.parametrize(
+    ("each", "draw"), [(5, smooth), (7, tied), (7, failing), (15, smooth), (40, heavy), (40, tied)]
+)
 def test_a_blind_proposer_is_seldom_said_to_win(each: int, draw: Draw) -> None:
     """Where both draw alike, at most one campaign in twenty says that the control is beaten: ties, failures and
     monstrous scores included. Chance alone breaks the bound once in 100,000 times.
     """
-    assert share(800, each, draw, draw) <= at_most(800, ERROR_RATE) / 800
+    assert share(500, each, draw, draw) <= at_most(500, ERROR_RATE) / 500
 
 
-@pytest.mark.parametrize(("each", "better_by", "seen"), [(10, 2.0, 0.78), (20, 1.0, 0.43), (60, 1.0, 0.76)])
+@pytest.mark.parametrize(("each", "better_by", "seen"), [(10, 2.0, 0.78), (60, 1.0, 0.76)])
 def test_a_better_proposer_is_seen(each: int, better_by: float, seen: float) -> None:
-    """Results that lie one or two standard deviations higher are told from luck in about half of campaigns, or most.
+    """Results that lie one or two standard deviations higher are told from luck in most campaigns.
 
-    The shares are those of 1,000 campaigns and more; chance alone takes 400 below the bound once in 100,000 times.
+    The shares are those of 1,000 campaigns and more; chance alone takes 300 below the bound once in 100,000 times.
     """
-    assert share(400, each, lambda rng: rng.gauss(better_by, 1), smooth) >= at_least(400, seen) / 400
+    assert share(300, each, lambda rng: rng.gauss(better_by, 1), smooth) >= at_least(300, seen) / 300
 
 
 def lingering(rng: random.Random, each: int) -> list[float]:
@@ -78,7 +79,7 @@ def lingering(rng: random.Random, each: int) -> list[float]:
     return blind + [max(blind) - abs(rng.gauss(0, 0.001)) for _ in range(each - each // 2)]
 
 
-@pytest.mark.parametrize("each", [20, 60, 200])
+@pytest.mark.parametrize("each", [20, 60])
 def test_one_lucky_find_is_told_from_skill(each: int) -> None:
     """Whoever is lucky once and then lingers there has most of the best, in a third of all campaigns. That its best is
     within the reach of blind draws is said in nearly all of these; and not of a best that is far beyond. Of 1,000
@@ -104,17 +105,17 @@ def reach(mine: Sequence[float], theirs: Sequence[float]) -> float:
     return lead.reach
 
 
-@pytest.mark.parametrize("draw", [smooth, lambda rng: rng.expovariate(1), lambda rng: rng.random()])
+@pytest.mark.parametrize("draw", [smooth, lambda rng: rng.expovariate(1)])
 def test_reach_is_not_too_small(draw: Callable[[random.Random], float]) -> None:
     """Blind draws get beyond a reach of 5 % in 5 % of campaigns at most, if tails are no heavier than exponential.
 
     Chance alone breaks the bound once in 100,000 times.
     """
     beyond = 0
-    for seed in range(600):
+    for seed in range(400):
         rng = random.Random(f"reach/{seed}")
         beyond += reach([draw(rng) for _ in range(40)], [draw(rng) for _ in range(40)]) < ERROR_RATE
-    assert beyond <= at_most(600, ERROR_RATE)
+    assert beyond <= at_most(400, ERROR_RATE)
 
 
 @pytest.mark.parametrize("theirs", [[1.0] * 20, [None] * 20, [*[None] * 15, 1.0, 2.0, 3.0, 4.0, 5.0]])
@@ -133,12 +134,12 @@ def test_the_tail_is_exact(each: int, own: int) -> None:
     assert upper_tail(own, looked_at, each) == pytest.approx(float(Fraction(ways, math.comb(2 * each, looked_at))))
 
 
-@pytest.mark.parametrize("each", [*range(5, 60), 500, 20_000])
-def test_it_can_always_be_told(each: int) -> None:
+def test_it_can_always_be_told() -> None:
     """Whoever has all of the best is told from luck, however many attempts there are; whoever has none is not."""
-    looked_at = best_to_look_at(each)
-    assert upper_tail(looked_at if looked_at <= each else each, looked_at, each) < ERROR_RATE
-    assert upper_tail(0, looked_at, each) == pytest.approx(1.0)
+    for each in (*range(5, 60), 500, 20_000):
+        looked_at = best_to_look_at(each)
+        assert upper_tail(looked_at if looked_at <= each else each, looked_at, each) < ERROR_RATE
+        assert upper_tail(0, looked_at, each) == pytest.approx(1.0)
 
 
 def test_ties_count_for_the_other_side() -> None:

@@ -1,5 +1,7 @@
 """The proposer is compared with the control at an equal number of attempts."""
 
+from typing import Any
+
 import pytest
 
 from orchestrator.domain.control import Ahead, compare
@@ -10,6 +12,7 @@ from tests.orchestrator.views.campaign.builder import Story
 
 HIGHER = Ranking([Metric()])
 LOWER = Ranking([Metric(goal=Goal.LOWER)])
+SUSPECT = {"suspect": ("score",)}
 
 
 @pytest.fixture
@@ -19,69 +22,46 @@ def story() -> Story:
     return told
 
 
-def test_only_equally_many_attempts_count(story: Story) -> None:
-    """A better score that took more attempts than the control had does not count yet."""
-    story.attempt("1", 1.1)
-    story.attempt("1", 1.3, role=Role.CONTROL)
-    story.attempt("1", 9.0)
+def mine(value: float | None = None, **more: Any) -> tuple[float | None, dict[str, Any]]:
+    return value, more
+
+
+def its(value: float, **more: Any) -> tuple[float | None, dict[str, Any]]:
+    return value, {"role": Role.CONTROL, **more}
+
+
+@pytest.mark.parametrize(
+    ("attempts", "ahead", "proposer", "control"),
+    [
+        ([mine(1.1), its(1.3), mine(9.0)], Ahead.CONTROL, 1.1, 1.3),
+        ([mine(ending=Ending.STALLED), mine(ending=Ending.FAILED), mine(5.0), its(1.3)], Ahead.CONTROL, None, 1.3),
+        ([mine(7.0, role=Role.INJECTED), mine(1.2), its(9.0, verdict=SUSPECT)], Ahead.PROPOSER, 1.2, None),
+        ([mine(9.0, cohort="elsewhere"), mine(1.1), its(1.3)], Ahead.CONTROL, 1.1, 1.3),
+        ([mine(1.2), its(1.2)], Ahead.NEITHER, 1.2, 1.2),
+    ],
+    ids=["more attempts", "failed and stalled", "injected and suspect", "another cohort", "a tie"],
+)
+def test_who_is_ahead(
+    story: Story, attempts: list[Any], ahead: Ahead, proposer: float | None, control: float | None
+) -> None:
+    """Of equally many charged attempts: one that took more than the control had does not count yet, a failed one does,
+    a stalled one does not. What a person brought is no merit of the proposer, and what nobody believes is none either.
+    """
+    for value, more in attempts:
+        story.attempt("1", value, **more)
     found = compare(story.state, HIGHER)
-    assert found.attempts == 1
-    assert found.ahead is Ahead.CONTROL
-    assert found.proposer
-    assert found.proposer.verdict.metrics["score"] == 1.1
-
-
-def test_lower_may_be_better(story: Story) -> None:
-    """The metric's direction decides."""
-    story.attempt("1", 1.1)
-    story.attempt("1", 1.3, role=Role.CONTROL)
-    assert compare(story.state, LOWER).ahead is Ahead.PROPOSER
-
-
-def test_failures_are_attempts_and_stalls_are_not(story: Story) -> None:
-    """A failed attempt was charged and counts; a stalled one was not and does not."""
-    story.attempt("1", ending=Ending.STALLED)
-    story.attempt("1", ending=Ending.FAILED)
-    story.attempt("1", 5.0)
-    story.attempt("1", 1.3, role=Role.CONTROL)
-    found = compare(story.state, HIGHER)
-    assert found.attempts == 1
-    assert found.proposer is None
-    assert found.ahead is Ahead.CONTROL
-
-
-def test_injected_and_suspect_scores_are_nobodys(story: Story) -> None:
-    """What a person brought is no merit of the proposer, and what nobody believes is none either."""
-    story.attempt("1", 7.0, role=Role.INJECTED)
-    story.attempt("1", 1.2)
-    story.attempt("1", 9.0, role=Role.CONTROL, verdict={"suspect": ("score",)})
-    found = compare(story.state, HIGHER)
-    assert found.ahead is Ahead.PROPOSER
-    assert found.control is None
-
-
-def test_a_tie_is_nobodys(story: Story) -> None:
-    """Equal scores put neither ahead."""
-    story.attempt("1", 1.2)
-    story.attempt("1", 1.2, role=Role.CONTROL)
-    assert compare(story.state, HIGHER).ahead is Ahead.NEITHER
+    assert (found.attempts, found.ahead) == (1, ahead)
+    for side, score in ((found.proposer, proposer), (found.control, control)):
+        assert (side.verdict.metrics["score"] if side else None) == score
 
 
 def test_nothing_to_compare(story: Story) -> None:
-    """Without an attempt of each there is no answer."""
+    """Without an attempt of each there is no answer; with one, the metric's direction decides."""
     story.attempt("1", 1.2)
     found = compare(story.state, HIGHER)
     assert (found.attempts, found.ahead) == (0, None)
-
-
-def test_other_cohorts_are_left_out(story: Story) -> None:
-    """A score from another machine is not compared, and its attempt not counted."""
-    story.attempt("1", 9.0, cohort="elsewhere")
-    story.attempt("1", 1.1)
     story.attempt("1", 1.3, role=Role.CONTROL)
-    found = compare(story.state, HIGHER)
-    assert found.attempts == 1
-    assert found.ahead is Ahead.CONTROL
+    assert compare(story.state, LOWER).ahead is Ahead.PROPOSER
 
 
 def test_beaten_takes_more_than_a_better_best(story: Story) -> None:

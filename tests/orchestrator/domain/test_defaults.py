@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from orchestrator.domain.records import Node, Role
-from orchestrator.domain.state import _TYPES, State
+from orchestrator.domain.state import TYPES, State
 
 KNOWN: dict[str, dict[str, object]] = json.loads(Path(__file__).with_name("defaults.json").read_text("utf-8"))
 
@@ -23,7 +23,7 @@ def defaults(model: type[BaseModel]) -> dict[str, object]:
 def models() -> dict[str, type[BaseModel]]:
     """Those of rows, and of the records in them."""
     found: dict[str, type[BaseModel]] = {}
-    left = list(_TYPES.values())
+    left = list(TYPES.values())
     while left:
         model = left.pop()
         if model.__name__ not in found:

@@ -48,7 +48,9 @@ def test_what_minimising_left_is_no_attempt(story: Story) -> None:
 
 
 def test_rates_are_per_dollar_and_hour(story: Story) -> None:
-    """Two useful results for two dollars in two hours are one for each."""
+    """Two useful results for two dollars in two hours are one for each. Where no dollar and no GPU was used there is no
+    rate, neither zero nor endless.
+    """
     story.attempt("1", 1.5)
     story.attempt("1", 0.5)
     rates = measured(story).rates
@@ -56,6 +58,8 @@ def test_rates_are_per_dollar_and_hour(story: Story) -> None:
     assert rates.per_hour == pytest.approx(1.0)
     # Three nodes, each with 1.5 s of a trial and 0.5 s of judging.
     assert rates.per_chamber_hour == pytest.approx(2 * 3600 / 6.0)
+    free = measured(story, usd=0)
+    assert (free.rates.per_dollar, free.rates.per_gpu_hour, free.gpu_hours) == (None, None, 0.0)
 
 
 def test_a_second_run_has_its_own_dollars_and_hours(story: Story) -> None:
@@ -75,15 +79,6 @@ def test_a_second_run_has_its_own_dollars_and_hours(story: Story) -> None:
     earlier = goodput(story.state, usd=usd, elapsed_s=elapsed_s, run=story.state.runs["1"])
     assert (earlier.useful, earlier.dollars) == (1, 1.5)
     assert earlier.hours == pytest.approx(story.state.runs["2"].began_s / 3600)
-
-
-def test_nothing_spent_is_no_infinity(story: Story) -> None:
-    """Where no dollar and no GPU was used there is no rate, neither zero nor endless."""
-    story.attempt("1", 1.5)
-    found = measured(story, usd=0)
-    assert found.rates.per_dollar is None
-    assert found.rates.per_gpu_hour is None
-    assert found.gpu_hours == 0.0
 
 
 def test_a_guard_that_fails_makes_a_result_useless(story: Story) -> None:

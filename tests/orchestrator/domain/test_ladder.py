@@ -65,9 +65,8 @@ def test_bound_grows_with_what_is_told() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ATTACKS))
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(it, marks=pytest.mark.long) for it in (2, 3, 4))])
-@pytest.mark.parametrize(("items", "step"), [(2000, 0.05), (4000, 0.02)])
-def test_t44_a_thousand_submissions(name: str, seed: int, items: int, step: float) -> None:
+@pytest.mark.parametrize(("items", "step", "seed"), [(2000, 0.05, 0), (4000, 0.02, 1)])
+def test_t44_a_thousand_submissions(name: str, items: int, step: float, seed: int) -> None:
     """Labels are coins, so every gain on the held-out set was read from its answers. A leaderboard of exact scores
     gives far more away than the ladder's bound; behind the ladder no submission gets past it, nor what they come to.
     """

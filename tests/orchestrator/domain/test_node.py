@@ -1,7 +1,8 @@
-"""Places in the tree."""
+"""Places in the tree, and who pays for an ending."""
 
 import pytest
 
+from orchestrator.domain.ending import Ending
 from orchestrator.domain.node import child_of, order_of, parent_of, parse_node, path_to, run_of
 
 
@@ -31,3 +32,15 @@ def test_family() -> None:
 def test_order_is_by_number() -> None:
     """1.2 stands before 1.10."""
     assert sorted(["1.10", "1.2", "1", "2"], key=order_of) == ["1", "1.2", "1.10", "2"]
+
+
+@pytest.mark.parametrize("ending", list(Ending))
+def test_who_pays_for_an_ending(ending: Ending) -> None:
+    """Stalls, infrastructure, interruptions, cancellations and holds cost no attempt; everything else does, and is
+    never run again. What a person cancelled or a verifier holds is not retried by itself. A tampered or missing result
+    is missing data: only a scored ending has a score.
+    """
+    free = {Ending.STALLED, Ending.INFRASTRUCTURE, Ending.INTERRUPTED, Ending.CANCELLED, Ending.HELD}
+    assert ending.charged is (ending not in free)
+    assert ending.retryable is (ending in free - {Ending.CANCELLED, Ending.HELD})
+    assert ending.scoreable is (ending is Ending.SCORED)

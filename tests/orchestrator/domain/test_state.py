@@ -6,7 +6,6 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator.domain.lines import DraftLine, LateRecords, LikenessLine, Line, NodeLine, SpentLine, TrialLine
 from orchestrator.domain.records import Campaign, Draft, LikenessRecord, Node, Phase, Purpose, Role, Spent, Trial
-from orchestrator.domain.records.node import Candidate
 from orchestrator.domain.state import State
 from orchestrator.views.page.board_line import BoardLine
 
@@ -132,9 +131,6 @@ def test_what_is_at_work_is_known(at_once: bool) -> None:
 
 def test_a_record_that_is_written_while_another_thread_reads_it_stays() -> None:
     """What another thread made of the row that was there before does not take its place."""
-    state = State.from_rows(ROWS, at_once=False)
-    trials = state._records["trial"]
-    assert isinstance(trials, LateRecords)
 
     class Slow(Trial, frozen=True):
         @classmethod
@@ -144,9 +140,8 @@ def test_a_record_that_is_written_while_another_thread_reads_it_stays() -> None:
 
     old = Trial.model_validate_json(ROWS["trial", "1-1"])
     new = old.model_copy(update={"ended": True})
-    trials._model = Slow
+    trials: LateRecords[Trial, TrialLine] = LateRecords("trial", Slow, TrialLine, {"1-1": ROWS["trial", "1-1"]})
     assert trials["1-1"] is old
-    trials._model = Trial
     assert trials["1-1"] is new
 
 
@@ -183,13 +178,25 @@ def test_the_row_of_a_node_is_flat() -> None:
     assert Node.model_validate_json(ROW_OF_A_NODE) == node
 
 
-def test_a_part_has_a_type_of_its_own() -> None:
-    """What speaks of one part of a node takes that part: another one of its fields is an error of types, which mypy
-    finds here, or else calls the ignore unused.
-    """
-
-    def changed(candidate: Candidate) -> int | None:
-        assert candidate.kept is False  # type: ignore[attr-defined]  # what mypy must find: that is how it ended
-        return candidate.size
-
-    assert changed(Node(id="1.2", parent="1", role=Role.SEARCH, number=1, size=3)) == 3
+@pytest.mark.parametrize(
+    ("mine", "its", "smaller"),
+    [
+        ((1, 20), (3, 60), True),
+        ((3, 60), (1, 20), False),
+        ((3, 60), (3, 60), False),
+        ((3, 59), (3, 60), True),
+        ((1, 200_000), (3, 60), False),
+        ((3, 60), (1, 200_000), False),
+        ((2, None), (3, 60), True),
+        ((3, None), (2, 60), False),
+        ((2, 20), (3, None), True),
+        ((None, None), (3, 60), False),
+    ],
+)
+def test_smaller(mine: tuple[int | None, int | None], its: tuple[int | None, int | None], smaller: bool) -> None:
+    """Less of one measure and no more of the other; a ledger that knows lines only is compared by lines."""
+    one, other = (
+        Node(id="1.1", parent="1", role=Role.SEARCH, number=1, size=size, size_bytes=size_bytes)
+        for size, size_bytes in (mine, its)
+    )
+    assert one.is_smaller_change_than(other) is smaller
