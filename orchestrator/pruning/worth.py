@@ -33,7 +33,7 @@ def worth(peers: Peers, goal: Goal, step: int) -> Worth:
     key = ("worth", goal, step)
     if key not in peers.memo:
         sign = goal_sign(goal)
-        line = _by_verdict(peers.scored, peers.baseline, sign, step)
+        line = by_verdict(peers.scored, peers.baseline, sign, step)
         most = _middle(sorted(it.worth for it in line))
         there = [it for it in line if it.peer is not peers.baseline and it.peer.at(step) is not None]
         pruned = (min(sign * value, most) for it in peers.pruned if (value := it.at(step)) is not None)
@@ -96,7 +96,7 @@ class _Place(NamedTuple):
     doubted: bool
 
 
-def _by_verdict(scored: Iterable[Peer], baseline: Peer | None, sign: float, step: int) -> list[_Place]:
+def by_verdict(scored: Iterable[Peer], baseline: Peer | None, sign: float, step: int) -> list[_Place]:
     """All that had begun, and the baseline, by the judge's word; of two alike, the one with less goes first."""
     line = [(-it.merit, sign * value, it) for it in scored if (value := it.by(step)) is not None]
     if baseline:

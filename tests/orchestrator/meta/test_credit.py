@@ -27,9 +27,10 @@ def earned(credit: Credit, *results: Tried) -> list[Earned]:
 def test_endings_without_a_score_have_their_own_readings(ending: Ending, came: Came) -> None:
     """A pruned change is not a broken one, and a cheat is worth less than either."""
     assert outcome(ended(1, None, ending=ending)) == (came, 0.0)
-    rewards = {ending: next(iter(earned(Credit(Crediting.LIFT), ended(1, None, chosen=arm("a"), ending=ending))))}
-    pruned = next(iter(earned(Credit(Crediting.LIFT), ended(1, None, chosen=arm("a"), ending=Ending.PRUNED))))
-    assert rewards[ending].advantage <= pruned.advantage
+    (pruned,), (found,) = (
+        earned(Credit(Crediting.LIFT), ended(1, None, chosen=arm("a"), ending=it)) for it in (Ending.PRUNED, ending)
+    )
+    assert found.advantage <= pruned.advantage
 
 
 @pytest.mark.parametrize(

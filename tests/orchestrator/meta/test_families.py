@@ -7,10 +7,8 @@ import pytest
 
 from benchmarks.families import programs
 from benchmarks.families.running import Broken, Running
-from benchmarks.families.searching import DiceWorld, Side, _Search, cost_to_target
+from benchmarks.families.searching import DiceWorld, Side, cost_to_target
 from benchmarks.families.simulated import Dice
-from orchestrator.meta.chooser import Learnt
-from orchestrator.meta.policy import Learning
 
 EVERY = (*programs.REAL, *programs.TUNING, *programs.PACKING, *programs.EXPRESSION)
 
@@ -50,29 +48,3 @@ def test_the_same_seed_costs_the_same(width: int) -> None:
     found = [asyncio.run(cost_to_target(DiceWorld(world, 3), side, 3, 600, width)) for _ in range(2)]
     assert found[0] == found[1]
     assert math.isfinite(found[0])
-
-
-def test_a_program_runs_each_statement_once() -> None:
-    """Statements are compiled one by one, and kept; those that share a line stay together."""
-    source = "x = [1]; x.append(2)\ny = '''\nx = 9\n'''\n\n\ndef f():\n    return x, len(y)\n\n\nx.append(3)\n"
-    for _ in range(2):
-        assert Running(source).call("f") == ([1, 2, 3], 7)
-
-
-def test_one_that_is_told_at_once_learns_nothing_before() -> None:
-    """The first sixteen draws are those of a search that is told nothing; later ones are not."""
-    world = DiceWorld(Dice("shifts", "shifts"), 3)
-    learnt = Learnt(Learning.GRADIENT)
-
-    async def drawn(side: Side) -> list[str]:
-        search = _Search(world, side, 3, 16)
-        while search.number < 60:
-            while len(search.open) < 16:
-                await search.start()
-            search.finish()
-        found = {it.number: it.operator for it in (*search._ended, *(one.tried for one in search.open))}
-        return [found[number] for number in range(1, 61)]
-
-    late, told = (asyncio.run(drawn(Side("", learnt, told_after=after))) for after in (None, 16))
-    assert late[:16] == told[:16]
-    assert late[16:] != told[16:60]

@@ -12,7 +12,7 @@ from orchestrator.pruning import Peer, Peers
 from orchestrator.pruning.crowd import MOST_PEERS
 from orchestrator.pruning.optunas import Halving, Median
 from orchestrator.pruning.wilcoxon import Wilcoxon
-from orchestrator.pruning.worth import _by_verdict, bar, trusted, worth
+from orchestrator.pruning.worth import bar, by_verdict, trusted, worth
 
 BOTH = pytest.mark.parametrize("goal", list(Goal))
 
@@ -52,7 +52,7 @@ def test_promises_more_than_it_kept(goal: Goal) -> None:
 def test_many_forged_never_raise_the_median(goal: Goal) -> None:
     """However many worthless candidates forge, and whatever, the median of the honest ones does not become harder."""
     draw = random.Random(2)
-    for _ in range(50):
+    for _ in range(30):
         honest = [flat(str(n), n + draw.random(), n, goal) for n in range(7)]
         forged = [flat(f"f{n}", draw.uniform(-9, 99), -1 - draw.random(), goal) for n in range(draw.randint(1, 30))]
         curve = [(0, value := turned(goal, draw.uniform(-1, 8))[0]), (1, value)]
@@ -96,14 +96,14 @@ def test_one_alone_raises_no_bar(goal: Goal) -> None:
 def test_the_bar_is_the_most_that_another_is_worth(goal: Goal) -> None:
     """It is found without the whole order, and is what the whole order says, ties and silent ones included."""
     draw, seen = random.Random(goal), set()
-    for _ in range(500):
+    for _ in range(150):
         scored = [_drawn(draw, str(number)) for number in range(draw.randint(1, 6))]
         baseline = draw.choice([None, _drawn(draw, "0"), Peer("0", (), draw.randint(0, 3))])
         peers = of(*scored, baseline=baseline)
         sign = 1 if goal is Goal.HIGHER else -1
         for step in range(5):
             mine = peers.best.by(step) if peers.best else None
-            line = _by_verdict([it for it in scored if it is not peers.best], baseline, sign, step)
+            line = by_verdict([it for it in scored if it is not peers.best], baseline, sign, step)
             most = max((it.worth for it in line if math.isfinite(it.worth)), default=None)
             expected = None if mine is None or most is None else sign * min(sign * mine, most)
             assert bar(peers, goal, step) == expected, (peers, step)
