@@ -170,7 +170,7 @@ class Upstream:
     def _wait(self, state: RetryCallState) -> float:
         fault = state.outcome.exception() if state.outcome else None
         final = fault.final if isinstance(fault, _Again) else None
-        asked = _retry_after(final.headers) if isinstance(final, Declined) else None
+        asked = retry_after(final.headers) if isinstance(final, Declined) else None
         longest = self._patience.longest_wait_s
         if asked is not None:
             return min(asked, longest)
@@ -194,7 +194,7 @@ def _told(what: str, error: Exception) -> str:
     return f"{what} ({type(error).__name__})"
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         if (value := headers.get(name)) is None:
             continue

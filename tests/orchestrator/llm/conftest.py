@@ -1,6 +1,7 @@
 """A gateway in front of the test server, and a line with a dollar to spend."""
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 import pytest
 from anthropic import AsyncAnthropic
@@ -19,27 +20,26 @@ QUICK = Patience(tries=4, first_wait_s=0.01, longest_wait_s=0.05)
 DOLLAR = Allowance(ModelRole.USER, (MODEL, "claude-sonnet-4-5"), 1_000_000)
 
 
+@dataclass
+class Desk:
+    """All of it together. The client is the genuine one with the line's token; it does not try again by itself."""
+
+    server: MessagesServer
+    gateway: Gateway
+    line: OpenLine
+    ear: Listener
+    client: AsyncAnthropic
+
+
 @pytest.fixture
 def ear() -> Listener:
     return Listener()
 
 
 @pytest.fixture
-async def gateway(messages_server: MessagesServer) -> AsyncIterator[Gateway]:
+async def desk(messages_server: MessagesServer, ear: Listener) -> AsyncIterator[Desk]:
     upstream = Upstream(messages_server.url, SecretStr(messages_server.key), QUICK)
-    async with Gateway(upstream, PRICES) as gateway:
-        yield gateway
-
-
-@pytest.fixture
-async def line(gateway: Gateway, ear: Listener) -> AsyncIterator[OpenLine]:
-    async with gateway.open_line(DOLLAR, ear) as line:
+    async with Gateway(upstream, PRICES) as gateway, gateway.open_line(DOLLAR, ear) as line:
         assert isinstance(line, OpenLine)
-        yield line
-
-
-@pytest.fixture
-async def client(line: OpenLine) -> AsyncIterator[AsyncAnthropic]:
-    """The genuine client with the line's token; it does not try again by itself."""
-    async with client_of(line) as client:
-        yield client
+        async with client_of(line) as client:
+            yield Desk(messages_server, gateway, line, ear, client)

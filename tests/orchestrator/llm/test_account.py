@@ -31,24 +31,18 @@ async def reserved(account: Account, micro: int, tokens: int = 1) -> Held:
 
 
 async def test_exactly_all() -> None:
-    """What fits exactly is given; one more microdollar never fits and is refused as the API refuses for money."""
+    """What fits exactly is given; one more microdollar never fits and is refused as the API refuses for money. Tokens
+    have a cap of their own.
+    """
     assert (await reserved(account(100), 100)).worst.microdollars == 100
     with pytest.raises(Refused, match=r"may cost \$0.0002, and \$0.0001 of the allowance are left") as refused:
         await reserved(account(100), 101)
     assert (refused.value.status, refused.value.kind) == (402, "billing_error")
     assert refused.value.headers == {"x-should-retry": "false"}
-
-
-async def test_tokens_are_capped_too() -> None:
-    """Tokens have a cap of their own."""
-    with pytest.raises(Refused, match="may take 11 tokens, and 10 of"):
-        await reserved(account(100, tokens=10), 1, tokens=11)
-
-
-async def test_allowance_of_zero() -> None:
-    """Nothing is given from nothing."""
     with pytest.raises(Refused, match=r"\$0.0000 of the allowance"):
         await reserved(account(0), 1)
+    with pytest.raises(Refused, match="may take 11 tokens, and 10 of"):
+        await reserved(account(100, tokens=10), 1, tokens=11)
 
 
 async def test_waits_its_turn() -> None:
@@ -133,7 +127,7 @@ def test_never_more_than_allowed(calls: list[tuple[int, int, bool]], dollars: in
 
 
 def test_requests_a_minute() -> None:
-    """So many in any minute; then the seconds until the next are told."""
+    """So many in any minute; then the seconds until the next are told. A limit of none is one."""
     clock = Clock()
     limit = PerMinute(2, clock)
     limit.admit()
@@ -144,10 +138,6 @@ def test_requests_a_minute() -> None:
     assert (refused.value.status, refused.value.headers["retry-after"]) == (429, "40")
     clock.now += 40
     limit.admit()
-
-
-def test_no_requests_at_all() -> None:
-    """A limit of none is one."""
     with pytest.raises(Refused) as refused:
         PerMinute(0, Clock()).admit()
     assert refused.value.headers["retry-after"] == "60"

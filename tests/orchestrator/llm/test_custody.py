@@ -14,10 +14,9 @@ from orchestrator.llm import asgi
 from orchestrator.llm.asking import client_of
 from orchestrator.llm.gateway import Gateway
 from orchestrator.llm.line import NoAnswer, Unusable
-from orchestrator.llm.open_line import OpenLine
 from orchestrator.llm.upstream import Upstream
 from tests.messages import MessagesServer, Raw, Refusal, Reply, overloaded
-from tests.orchestrator.llm.conftest import DOLLAR, QUICK
+from tests.orchestrator.llm.conftest import DOLLAR, QUICK, Desk
 from tests.orchestrator.llm.hearing import ASKED, PRICES, Listener
 
 CANARY = "sk-ant-api03-canary-8f1d0c"
@@ -70,20 +69,17 @@ async def test_the_key_is_nowhere(caplog: pytest.LogCaptureFixture, ear: Listene
         assert CANARY not in place
 
 
-async def test_key_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch, messages_server: MessagesServer, line: OpenLine
-) -> None:
+async def test_key_of_the_environment(monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
     """What the environment has for the client, key, token or address, does not get in the way of the line."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
-    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", CANARY)
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
-    messages_server.play(Reply())
-    await line.ask(system=[], messages=ASKED["messages"], max_tokens=9)
-    async with client_of(line) as client:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.setenv(name, CANARY)
+    for name in ("ANTHROPIC_BASE_URL", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    desk.server.play(Reply())
+    await desk.line.ask(system=[], messages=ASKED["messages"], max_tokens=9)
+    async with client_of(desk.line) as client:
         assert CANARY not in str(client.auth_headers)
-    assert CANARY not in str(messages_server.requests[0].headers)
+    assert CANARY not in str(desk.server.requests[0].headers)
 
 
 async def test_a_wrong_key_is_one_line(messages_server: MessagesServer, ear: Listener) -> None:

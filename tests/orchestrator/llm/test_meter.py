@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.model_use import Tokens
 from orchestrator.llm.meter import Meter
-from orchestrator.watch.signals import Hold, Kind, Signal
+from orchestrator.watch.signals import Hold, Kind
 from tests.messages import Block, Hidden, Recorded, Reply, Text, Thinking, Tool
 from tests.messages.stage import event
 from tests.orchestrator.llm.hearing import ASKED, MODEL, Listener, asked
@@ -43,8 +43,12 @@ def told(**usage: Any) -> Meter:
 
 
 def test_signals_of_a_stream() -> None:
-    """What the stall watch needs is told in order: begun, thought, shown, a tool called; pings have no tokens."""
-    _, ear = metered([stream(Reply(BLOCKS, piece=1000, pings=2, usage={"output_tokens": 1}))])
+    """What the stall watch needs is told in order, of which call and when: begun, thought, shown, a tool called; pings
+    have no tokens. The time of the first token is that of the first block, not that of the head of the message.
+    """
+    started, _ = metered([event({"type": "message_start", "message": {}})])
+    assert (started.started, started.first_at) == (True, None)
+    meter, ear = metered([stream(Reply(BLOCKS, piece=1000, pings=2, usage={"output_tokens": 1}))])
     assert [kind for kind in ear.kinds if kind is not Kind.TOKENS] == [
         Kind.STARTED,
         Kind.PING,
@@ -53,17 +57,12 @@ def test_signals_of_a_stream() -> None:
         Kind.THINKING,
         Kind.TOOL_CALLED,
     ]
+    assert {(signal.call, signal.at) for signal in ear.signals} == {("c", 5.0)}
+    assert meter.first_at == 5.0
     thought = sum(signal.tokens for signal in ear.signals if signal.hold is Hold.THINKING)
     shown = sum(signal.tokens for signal in ear.signals if signal.hold is None)
     assert thought == (120 + len("c2lnbmF0dXJl") + len("aGlkZGVu")) // 4
     assert shown == (len(("Grüße, 世界! " * 20).encode()) + len('{"a": [1, "x"]}')) // 4
-
-
-def test_corrected_by_what_is_reported() -> None:
-    """Where more was billed than was seen, as with thinking that is not shown, the difference is told at the end."""
-    meter, ear = metered([stream(Reply([Text("x" * 40)], usage={"output_tokens": 500}))])
-    assert ear.tokens == 500
-    assert meter.complete
 
 
 @given(st.lists(st.integers(0, 6000), max_size=20))
@@ -191,22 +190,11 @@ def test_events_of_any_shape(value: Any) -> None:
 
 
 def test_nothing_counts_after_the_end() -> None:
-    """What a provider says after the message has ended changes nothing any more."""
+    """What a provider says after the message has ended changes nothing any more. Where more was billed than was seen,
+    as with thinking that is not shown, the difference is told at the end.
+    """
     data = stream(Reply(usage={"output_tokens": 3}))
     meter, _ = metered([data, event({"type": "message_delta", "delta": {}, "usage": {"output_tokens": 900}})])
     assert meter.usage.tokens.output == 3
-
-
-def test_first_token() -> None:
-    """The time of the first token is that of the first block, not that of the head of the message."""
-    started, _ = metered([event({"type": "message_start", "message": {}})])
-    assert (started.started, started.first_at) == (True, None)
-    spoke, _ = metered([stream(Reply())])
-    assert spoke.first_at == 5.0
-
-
-def test_signals_are_signals() -> None:
-    """Each signal names its call and its time."""
-    _, ear = metered([stream(Reply())])
-    assert {(signal.call, signal.at) for signal in ear.signals} == {("c", 5.0)}
-    assert all(isinstance(signal, Signal) for signal in ear.signals)
+    meter, ear = metered([stream(Reply([Text("x" * 40)], usage={"output_tokens": 500}))])
+    assert (meter.complete, ear.tokens) == (True, 500)

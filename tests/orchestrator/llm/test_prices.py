@@ -19,11 +19,7 @@ def test_all_kinds_have_their_price() -> None:
     assert price.of(Tokens(cache_read=100_000), 0) == 30_000
     assert price.of(Tokens(cache_write=100_000), 0) == 375_000
     assert price.of(Tokens(cache_write=100_000), 100_000) == 600_000
-
-
-def test_rounded_up() -> None:
-    """A part of a microdollar counts as one: a sum of calls is never less than its parts."""
-    assert Prices.load(None).of("claude-haiku-5-5").of(Tokens(input=1), 0) == 1
+    assert Prices.load(None).of("claude-haiku-5-5").of(Tokens(input=1), 0) == 1, "a part of a microdollar counts as one"
 
 
 def test_long_requests() -> None:
@@ -86,15 +82,11 @@ def test_own_file(tmp_path: Path) -> None:
     ],
 )
 def test_bad_file(tmp_path: Path, text: str, said: str) -> None:
-    """A file that cannot be used is one line that says where."""
+    """A file that cannot be used is one line that says where; one that is not there is not passed over."""
     own = tmp_path / "prices.toml"
     own.write_text(text)
     with pytest.raises(BadPrices, match=said) as error:
         Prices.load(own)
     assert "\n" not in str(error.value)
-
-
-def test_missing_file(tmp_path: Path) -> None:
-    """A file that is not there is said, not passed over."""
     with pytest.raises(BadPrices, match="cannot be read"):
         Prices.load(tmp_path / "none.toml")

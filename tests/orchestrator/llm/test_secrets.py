@@ -61,22 +61,18 @@ def test_keys_of_a_known_form(kind: str, around: str) -> None:
     ],
 )
 def test_random_values_of_telling_names(line: str) -> None:
-    """In a program, a setting or JSON; with upper and lower case, digits, or hexadecimal."""
+    """In a program, a setting or JSON; with upper and lower case, digits, or hexadecimal. Without quotes, such a word
+    is a name but where settings are. The kind is that of the first one, however often the words stand before it.
+    """
     for value in (drawn(20), base64.b64encode(drawn(18).encode()).decode(), drawn(32, "0123456789abcdef").lower()):
         assert secrets_in(line.replace("{}", value).encode()) == [(1, "a password or a token")]
-
-
-def test_values_without_quotes_only_where_settings_are() -> None:
-    """In a program, such a word is a name."""
-    line = f"API_TOKEN={drawn(24)}".encode()
+    plain = f"API_TOKEN={drawn(24)}".encode()
     for path in (".env", "deploy/.env.local", "app.ini", "config.yaml"):
-        assert secrets_in(line, path) == [(1, "a password or a token")]
-    assert secrets_in(line, "solve.py") == []
-
-
-def test_passwords_in_addresses() -> None:
-    line = f"url = postgresql://app:{drawn(14)}@db/main".encode()
-    assert secrets_in(line) == [(1, "a password in an address")]
+        assert secrets_in(plain, path) == [(1, "a password or a token")]
+        assert kind_of_secret(b"api_key\n" * 30_000 + plain, path) == "a password or a token"
+    assert (secrets_in(plain, "solve.py"), kind_of_secret(plain, "x.py")) == ([], None)
+    address = f"url = postgresql://app:{drawn(14)}@db/main".encode()
+    assert secrets_in(address) == [(1, "a password in an address")]
 
 
 @pytest.mark.parametrize(
@@ -142,11 +138,3 @@ def test_any_bytes_can_be_looked_through(data: bytes) -> None:
     found = secrets_in(data, "x.env")
     assert len({line for line, _ in found}) == len(found)
     assert all(1 <= line <= data.count(b"\n") + 1 for line, _ in found)
-
-
-def test_the_kind_of_the_first_one() -> None:
-    """However often the words stand before it; a file of settings gives values without quotes."""
-    line = b"API_KEY=q8Zr2Lw9vXk4TyB7nJ3d"
-    assert kind_of_secret(b"api_key\n" * 30_000 + line, "x.env") == "a password or a token"
-    assert kind_of_secret(line, "x.py") is None
-    assert kind_of_secret(b"nothing", "x.env") is None

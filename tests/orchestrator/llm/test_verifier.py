@@ -1,15 +1,13 @@
 """What the verifier is asked, and what of its answer counts."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.model_use import Tokens
-from orchestrator.llm.line import Answer, App
+from orchestrator.llm.line import Answer
 from orchestrator.llm.verifier import LONGEST_DIFF, SYSTEM, Question, Review, ask_verifier, prompt, read_review
+from tests.orchestrator.proposers.llm.scripts import ScriptedLine
 
 NONCE = "5eed5eed5eed5eed"
 DIFF = "--- a/solve.py\n+++ b/solve.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
@@ -30,8 +28,12 @@ def answer(finding: str, *reasons: str) -> str:
 
 @pytest.mark.parametrize("finding", ["pass", "flag", "hold"])
 def test_findings(finding: str) -> None:
-    """An answer in the form is taken for what it says, with its reasons."""
-    assert read(answer(finding, "one", "two")) == Review(finding, "one; two")  # type: ignore[arg-type]
+    """An answer in the form is taken for what it says, with its reasons, however much stands before it; one that is cut
+    off is not.
+    """
+    told = "blah\n" * 100_000 + answer(finding, "one", "two")
+    assert read(told) == Review(finding, "one; two")  # type: ignore[arg-type]
+    assert read(told, stop="max_tokens").finding == "flag"
 
 
 @pytest.mark.parametrize(
@@ -54,11 +56,6 @@ def test_findings(finding: str) -> None:
 def test_anything_else_is_a_flag(text: str) -> None:
     """Prose, another word, two findings, no reason, or something after the finding: a person should look."""
     assert read(text).finding == "flag"
-
-
-def test_an_answer_that_is_cut_off() -> None:
-    """Whatever it says so far, it did not come to its end."""
-    assert read(answer("pass"), stop="max_tokens").finding == "flag"
 
 
 @given(st.text(max_size=400))
@@ -88,10 +85,7 @@ def test_fences_hold(diff: str) -> None:
 def test_hidden_text_is_seen() -> None:
     """Characters that hide text from a person's eyes are written out for the model, too."""
     shown = prompt(question("+x = 1  # \u202egnp.exe\u200b \U000e0041\x1b[2K\n"))
-    assert "\\u202e" in shown
-    assert "\\u200b" in shown
-    assert "\\U000e0041" in shown
-    assert "\\x1b" in shown
+    assert not [it for it in (r"\u202e", r"\u200b", r"\U000e0041", r"\x1b") if it not in shown]
 
 
 def test_a_change_that_is_too_long() -> None:
@@ -111,55 +105,16 @@ def test_reasons_are_bounded() -> None:
     assert found.reasons.endswith("three")
 
 
-def test_a_huge_answer() -> None:
-    """Only its end is read, and that is enough."""
-    assert read("blah\n" * 1_000_000 + answer("hold")).finding == "hold"
-
-
-class Line:
-    """Keeps what was asked."""
-
-    token = "none"
-    unanswered = False
-    refusal = None
-    barred = None
-    models: Sequence[str] = ("m",)
-
-    def __init__(self) -> None:
-        self.asked: dict[str, Any] = {}
-
-    @property
-    def app(self) -> App:
-        raise NotImplementedError
-
-    async def ask(
-        self,
-        *,
-        system: Sequence[str],
-        messages: Sequence[Mapping[str, Any]],
-        max_tokens: int,
-        model: str | None = None,
-        thinking: int | None = None,
-        temperature: float | None = None,
-    ) -> Answer:
-        assert temperature is None
-        self.asked = {"system": system, "messages": messages, "max_tokens": max_tokens, "thinking": thinking}
-        assert model is None
-        return Answer(answer("pass"), "m", "end_turn", Tokens())
-
-
 async def test_it_reasons_first() -> None:
-    """It gets tokens to think with before it answers, and is told to reason before it finds in any case."""
-    line = Line()
-    assert (await ask_verifier(line, question(), 4096)).finding == "pass"
-    assert line.asked["thinking"] == 4096 < line.asked["max_tokens"]
-    await ask_verifier(line, question(), 0)
-    assert line.asked["thinking"] is None
+    """It gets tokens to think with before it answers, and is told to reason before it finds in any case. Nothing of a
+    change or a task is in the system prompt, so that it can be cached and cannot be written to.
+    """
+    line = ScriptedLine(answer("pass"), answer("pass"))
+    for thinking in (4096, 0):
+        assert (await ask_verifier(line, question(), thinking)).finding == "pass"
+    first, second = line.asked
+    assert first.thinking == 4096 < first.max_tokens
+    assert (second.thinking, first.temperature, first.model) == (None, None, None)
     assert "Think first" in SYSTEM
     assert SYSTEM.index("REASON CODE") < SYSTEM.index("FINDING CODE")
-
-
-def test_the_system_prompt_is_the_same_for_all() -> None:
-    """Nothing of a change or a task is in it, so that it can be cached and cannot be written to."""
-    assert NONCE not in SYSTEM
-    assert "Sort fast." not in SYSTEM
+    assert not [word for word in (NONCE, "Sort fast.") if word in SYSTEM]
