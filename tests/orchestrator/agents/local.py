@@ -165,6 +165,7 @@ class Scene:
     agent: Agent | None = None
     brief: dict[str, Any] = field(default_factory=dict)
     wall: float = 30.0
+    limits: dict[str, Any] = field(default_factory=dict)
     journal: Journal = field(default_factory=Journal)
     heard: list[Signal] = field(default_factory=list)
     seen: list[dict[str, Any]] = field(default_factory=list)
@@ -172,7 +173,7 @@ class Scene:
     def proposer(self) -> AgentProposer:
         command = (sys.executable, "-c", self.script)
         agent = self.agent or replace(agent_of(self.task.agent), start=lambda _: Start(command))
-        limits = Limits(wall=self.wall, memory=2**30)
+        limits = Limits(wall=self.wall, memory=2**30, **self.limits)
         with_limits = self.task.model_copy(update={"agent": self.task.agent.model_copy(update={"limits": limits})})
         control = Job(command=("true",))
         return AgentProposer(

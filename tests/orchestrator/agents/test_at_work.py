@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,15 +33,33 @@ EDIT = 'open("solve.py", "w").write("print(2)\\n")\n'
 
 
 async def test_edits_are_handed_in_at_the_end() -> None:
-    """What is in the workspace when the agent finishes is its proposal, as a change that applies to the parent."""
-    scene = Scene(script=EDIT)
+    """What is in the workspace at the end is its proposal; its call reached the line's app, with the line's token."""
+    scene = Scene(script=ASK + 'print(ask("hi")["text"])\n' + EDIT)
     changed = apply_text(TREE, await scene.run(), scene.task.policy())
     assert changed["solve.py"].data == b"print(2)\n"
-    assert scene.proposal.operator == "mine"
-    assert scene.proposal.description == "changed solve.py (2 lines)"
+    assert (scene.proposal.operator, scene.proposal.description) == ("mine", "changed solve.py (2 lines)")
     assert scene.journal.notes == [("intended", "1.1"), ("ended", "1.1")]
     assert scene.journal.ends[0].ending == "exited with 0"
     assert scene.journal.ends[0].spent.milliseconds > 0
+    (call,) = scene.seen
+    assert (call["path"], call["headers"]["x-api-key"]) == ("/v1/messages", "its-own-token")
+    assert call["body"]["messages"] == [{"role": "user", "content": "hi"}]
+    assert scene.journal.lines == ["well"]
+
+
+async def test_what_it_finds() -> None:
+    """Nothing hidden, read-only what it may not edit; without a cheaper target it is told so, and beforehand."""
+    script = """
+import os, subprocess
+print(sorted(os.listdir(".")), [name for name in ("solve.py", "other.py") if os.stat(name).st_mode & 0o200])
+subprocess.run(["blastdoor", "tune"])
+print(open("../AGENTS.md").read())
+"""
+    scene = Scene(script=EDIT + script)
+    await scene.run()
+    assert scene.journal.lines[0] == "['README', 'lib', 'other.py', 'solve.py'] ['solve.py']"
+    assert any("no tune mode" in line for line in scene.journal.lines)
+    assert not any("blastdoor tune`" in line for line in scene.journal.lines)
 
 
 async def test_T86_a_silence_that_is_over_ends_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,16 +67,6 @@ async def test_T86_a_silence_that_is_over_ends_no_agent(monkeypatch: pytest.Monk
     monkeypatch.setattr(fake, "LiveChamber", partial(LiveChamber, pulse=Hiccup()))
     scene = Scene(script=EDIT)
     assert "print(2)" in await scene.run()
-
-
-async def test_calls_go_through_the_line() -> None:
-    """A call of the API inside the chamber reaches the line's app, with the line's own token, and is answered."""
-    scene = Scene(script=ASK + 'print(ask("hi")["text"])\n' + EDIT)
-    await scene.run()
-    assert [it["path"] for it in scene.seen] == ["/v1/messages"]
-    assert scene.seen[0]["headers"]["x-api-key"] == "its-own-token"
-    assert scene.seen[0]["body"]["messages"] == [{"role": "user", "content": "hi"}]
-    assert "well" in scene.journal.lines
 
 
 async def test_streams_arrive_piece_by_piece() -> None:
@@ -106,14 +113,9 @@ for method in ("HEAD", "GET"):
 
 async def test_large_answers_in_small_frames() -> None:
     """However small the frames of a chamber are, an answer of any size comes through, piece by piece."""
-    scene = Scene(
-        script=ASK + 'print(len(ask("hi")["text"]))\n' + EDIT, respond=lambda _: (200, {"text": "x" * 3_000_000})
-    )
-    proposer = scene.proposer()
-    small = proposer.task.agent.limits.model_copy(update={"frame_bytes": 200_000})
-    agent = proposer.task.agent.model_copy(update={"limits": small})
-    tight = replace(proposer, task=proposer.task.model_copy(update={"agent": agent}))
-    await tight.propose(scene.asked())
+    script = ASK + 'print(len(ask("hi")["text"]))\n' + EDIT
+    scene = Scene(script=script, respond=lambda _: (200, {"text": "x" * 3_000_000}), limits={"frame_bytes": 200_000})
+    await scene.run()
     assert scene.journal.lines == ["3000000"]
 
 
@@ -225,15 +227,6 @@ submit()
     ]
 
 
-async def test_no_tune_mode() -> None:
-    """Without a cheaper target, the agent is told so, and is told so beforehand."""
-    script = EDIT + 'import subprocess; subprocess.run(["blastdoor", "tune"])\nprint(open("../AGENTS.md").read())'
-    scene = Scene(script=script)
-    await scene.run()
-    assert any("no tune mode" in line for line in scene.journal.lines)
-    assert not any("blastdoor tune`" in line for line in scene.journal.lines)
-
-
 async def test_only_editable_paths_are_taken() -> None:
     """Whatever else was changed, added or deleted is left out, counted and said."""
     script = (
@@ -255,30 +248,12 @@ open("secret.txt", "w").write("mine")
     assert scene.journal.ends[0].why == "left out: other.py, result.json, secret.txt, which it may not change"
 
 
-async def test_hidden_paths_are_not_there() -> None:
-    """An agent's chamber has the workspace without what is hidden, and what it may not edit is read-only."""
-    script = """
-import os
-print(sorted(os.listdir(".")), [name for name in ("solve.py", "other.py") if os.stat(name).st_mode & 0o200])
-"""
-    scene = Scene(script=script + EDIT)
-    await scene.run()
-    assert scene.journal.lines == ["['README', 'lib', 'other.py', 'solve.py'] ['solve.py']"]
-
-
-async def test_nothing_done() -> None:
-    """An agent that changes nothing has nothing to hand in: the attempt is charged."""
-    scene = Scene(script="print('I scored 100')")
-    with pytest.raises(Unanswered, match=r"changed nothing that it may change \(it exited with 0\)"):
-        await scene.run()
-
-
 async def test_used_up_allowance() -> None:
     """An agent whose calls are refused pays for its attempt, and what it did until then is taken."""
-    scene = Scene(script=EDIT + ASK + "ask('hi')", respond=lambda _: (403, {"type": "error"}))
-    assert "+print(2)" in await scene.run()
-    nothing = Scene(script=ASK + "ask('hi')", respond=lambda _: (403, {"type": "error"}))
-    with pytest.raises(Unanswered):
+    refused = ASK + "ask('hi')"
+    assert "+print(2)" in await Scene(script=EDIT + refused, respond=lambda _: (403, {"type": "error"})).run()
+    nothing = Scene(script="print('I scored 100')\n" + refused, respond=lambda _: (403, {"type": "error"}))
+    with pytest.raises(Unanswered, match=r"changed nothing that it may change \(it exited with 1\)"):
         await nothing.run()
 
 
@@ -376,20 +351,15 @@ async def test_what_its_tools_leave_behind(word: str) -> None:
 
 
 async def test_a_cache_that_was_delivered() -> None:
-    """What lies in a folder of such a name and was there before is edited like any other file."""
-    script = (
-        'import os\nopen("node_modules/mine.js", "w").write("2\\n")\nopen("node_modules/new.js", "w").write("3\\n")\n'
-    )
+    """What was there before in such a folder is edited like any file; what `editable` names is taken."""
+    script = """
+import os
+os.makedirs(".tox")
+for name in ("node_modules/mine.js", "node_modules/new.js", ".tox/new.js"):
+    open(name, "w").write("2\\n")
+"""
     tree = Tree({**TREE, "node_modules/mine.js": File(b"1\n")})
-    scene = Scene(task=task(editable=["**"]), script=script, brief={"tree": tree})
+    scene = Scene(task=task(editable=["**", ".tox/*.js"]), script=script, brief={"tree": tree})
     changed = apply_text(tree, await scene.run(), scene.task.policy())
+    assert sorted(changed.keys() - TREE.keys()) == [".tox/new.js", "node_modules/mine.js"]
     assert changed["node_modules/mine.js"].data == b"2\n"
-    assert "node_modules/new.js" not in changed
-
-
-async def test_a_cache_that_the_task_names() -> None:
-    """Where `editable` has its name, it is looked into and taken."""
-    script = 'import os\nos.makedirs("node_modules")\nopen("node_modules/new.js", "w").write("3\\n")\n'
-    scene = Scene(task=task(editable=["solve.py", "node_modules/*.js"]), script=script)
-    changed = apply_text(TREE, await scene.run(), scene.task.policy())
-    assert changed["node_modules/new.js"].data == b"3\n"

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ from orchestrator.agents import exchange, session
 from orchestrator.judge.guest.blastdoor_values import decode, encode
 from orchestrator.proposers.base import Exhausted, Unanswered
 from orchestrator.watch.signals import Kind
-from sandbox.backends.fake.backend import Died, Guest
-from sandbox.wire.demux import Stream
+from sandbox.backends.fake.backend import Died, Guest, Program
 from tests.orchestrator.agents.local import Line, Scene
 
 Says = Callable[[Guest, int, list[Any]], Awaitable[list[Any]]]
@@ -43,50 +41,73 @@ async def refused(scene: Scene, match: str) -> None:
     assert [kind for kind, _ in scene.journal.notes] == ["intended", "ended"]
 
 
-async def test_forged_frame() -> None:
-    """Bytes that are no value end the chamber, and the attempt is charged."""
+async def forges(guest: Guest) -> int:
+    if request := await guest.request():
+        guest.reply(request[0], b"\xff forged")
+    return await silent(guest)
 
-    async def program(guest: Guest) -> int:
-        if request := await guest.request():
-            guest.reply(request[0], b"\xff forged")
-            await asyncio.sleep(60)
-        return 0
 
+async def answers_nobody(guest: Guest) -> int:
+    await guest.request()
+    guest.reply(b"12345678", encode([]))
+    return await silent(guest)
+
+
+async def speaks_first(guest: Guest) -> int:
+    guest.reply(b"12345678", encode([]))
+    return await silent(guest)
+
+
+async def silent(guest: Guest) -> int:
+    await guest.request()
+    await asyncio.sleep(60)
+    return 0
+
+
+async def grows(guest: Guest) -> int:
+    raise Died(137, out_of_memory=True)
+
+
+@pytest.mark.parametrize(
+    ("program", "why", "ending"),
+    [
+        (forges, "broke the protocol: its frame is no value", "protocol broken"),
+        (answers_nobody, "handed nothing over", "protocol broken"),
+        (speaks_first, "handed nothing over", "protocol broken"),
+        (silent, "handed nothing over: .*no reply", "protocol broken"),
+        (grows, "over its memory limit", "out of memory"),
+    ],
+)
+async def test_a_chamber_that_breaks_off(
+    monkeypatch: pytest.MonkeyPatch, program: Program, why: str, ending: str
+) -> None:
+    """What is no value, answers nothing, was not asked for, does not come in time or was too much ends the chamber."""
+    monkeypatch.setattr(session, "LATE_S", 0.2)
+    monkeypatch.setattr(session, "IDLE_S", 0.1)
     scene = Scene(program=program)
-    await refused(scene, "broke the protocol: its frame is no value")
-    assert scene.journal.ends[0].ending == "protocol broken"
+    await refused(scene, why)
+    assert scene.journal.ends[0].ending == ending
 
 
-async def test_wrong_nonce() -> None:
-    """An answer to no question of ours ends the chamber."""
+async def test_ignores_its_end() -> None:
+    """Who is told to finish and does not gets no more time for it, and hands in nothing."""
 
-    async def program(guest: Guest) -> int:
-        if await guest.request():
-            guest.reply(b"12345678", encode([]))
-            await asyncio.sleep(60)
-        return 0
-
-    await refused(Scene(program=program), "handed nothing over")
-
-
-async def test_unasked_bytes() -> None:
-    """A chamber that speaks without being asked is ended."""
-
-    async def says(guest: Guest, number: int, _: list[Any]) -> list[Any]:
-        if number == 2:
-            guest._link.say(Stream.STDOUT, b"x" * 100)
+    async def says(_: Guest, __: int, ___: list[Any]) -> list[Any]:
         return []
 
-    await refused(saying(says), "handed nothing over")
+    scene = saying(says)
+    scene.wall = 0.3
+    await refused(scene, "handed nothing over")
+
+
+async def never(scope: Any, receive: Any, send: Any) -> None:
+    """An app that answers nobody."""
+    await receive()
+    await asyncio.sleep(60)
 
 
 async def test_one_number_twice() -> None:
     """Two requests cannot have one number: their answers could not be told apart."""
-
-    async def never(scope: Any, receive: Any, send: Any) -> None:
-        del scope, send
-        await receive()
-        await asyncio.sleep(60)
 
     async def says(_: Guest, number: int, __: list[Any]) -> list[Any]:
         return [CALL] if number <= 2 else []
@@ -96,24 +117,24 @@ async def test_one_number_twice() -> None:
     await refused(scene, "two requests with one number")
 
 
-async def test_flood_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is an end to how many requests an agent may make, however they are answered."""
+async def test_floods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is an end to how many requests an agent may make, however they are answered, and to calls of a tool."""
     monkeypatch.setattr(exchange, "REQUESTS", 50)
+    monkeypatch.setattr(session, "TOOLS", 5)
 
-    async def says(_: Guest, number: int, __: list[Any]) -> list[Any]:
+    async def asks(_: Guest, number: int, __: list[Any]) -> list[Any]:
         return [[*CALL[:1], 10 * number + at, *CALL[2:]] for at in range(10)]
 
-    await refused(saying(says), "a flood: 51 requests")
+    async def submits(_: Guest, number: int, __: list[Any]) -> list[Any]:
+        return [["tool", number, "submit", "", {}, []]]
+
+    await refused(saying(asks), "a flood: 51 requests")
+    await refused(saying(submits), "a flood of calls to submit")
 
 
 async def test_too_many_at_a_time() -> None:
     """Of more requests than may be open, the last are refused in the API's own form; the others go on."""
     told: list[list[Any]] = []
-
-    async def never(scope: Any, receive: Any, send: Any) -> None:
-        del scope, send
-        await receive()
-        await asyncio.sleep(60)
 
     async def says(_: Guest, number: int, down: list[Any]) -> list[Any]:
         told.extend(down)
@@ -126,16 +147,6 @@ async def test_too_many_at_a_time() -> None:
     await scene.run()
     assert told[0][:3] == ["head", exchange.OPEN + 1, 429]
     assert b"rate_limit_error" in told[1][2]
-
-
-async def test_flood_of_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is an end to how often a tool may be called."""
-    monkeypatch.setattr(session, "TOOLS", 5)
-
-    async def says(_: Guest, number: int, __: list[Any]) -> list[Any]:
-        return [["tool", number, "submit", "", {}, []]]
-
-    await refused(saying(says), "a flood of calls to submit")
 
 
 async def test_one_tool_at_a_time() -> None:
@@ -158,41 +169,6 @@ async def test_one_tool_at_a_time() -> None:
     assert told == [["told", 2, 1, "one at a time: wait for the answer to the call before"]]
 
 
-async def test_silent_chamber(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chamber that does not answer at all is ended by the frame's own deadline."""
-    monkeypatch.setattr(session, "LATE_S", 0.2)
-    monkeypatch.setattr(session, "IDLE_S", 0.1)
-
-    async def program(guest: Guest) -> int:
-        await guest.request()
-        await asyncio.sleep(60)
-        return 0
-
-    await refused(Scene(program=program), "handed nothing over: .*no reply")
-
-
-async def test_ignores_its_end() -> None:
-    """Who is told to finish and does not gets no more time for it, and hands in nothing."""
-
-    async def says(_: Guest, __: int, ___: list[Any]) -> list[Any]:
-        return []
-
-    scene = saying(says)
-    scene.wall = 1.0
-    await refused(scene, "handed nothing over")
-
-
-async def test_out_of_memory() -> None:
-    """A chamber over its memory hands nothing over, and the attempt is charged."""
-
-    async def says(_: Guest, __: int, ___: list[Any]) -> list[Any]:
-        raise Died(137, out_of_memory=True)
-
-    scene = saying(says)
-    await refused(scene, "over its memory limit")
-    assert scene.journal.ends[0].ending == "out of memory"
-
-
 async def test_paths_that_lead_out() -> None:
     """Names that leave the workspace, or are no names, are left out like any other that is not editable."""
 
@@ -209,13 +185,8 @@ async def test_paths_that_lead_out() -> None:
 
 async def test_a_workspace_that_does_not_fit() -> None:
     """A workspace that no agent's chamber can hold ends the campaign with one line; nothing is charged."""
-    scene = Scene(script="")
-    proposer = scene.proposer()
-    small = proposer.task.agent.limits.model_copy(update={"work_inodes": 64, "bundle_bytes": 1024})
-    agent = proposer.task.agent.model_copy(update={"limits": small})
-    tight = replace(proposer, task=proposer.task.model_copy(update={"agent": agent}))
     with pytest.raises(Exhausted, match="bundle_bytes"):
-        await tight.propose(scene.asked())
+        await Scene(limits={"work_inodes": 64, "bundle_bytes": 1024}).run()
 
 
 async def test_processor_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
