@@ -29,10 +29,7 @@ def values(*numbers: float) -> list[Standing]:
 
 
 def histories(steps: int, whose: Callable[[str], bool], order: str = "") -> Iterator[str]:
-    """Every way in which ranks can come in, each as likely as any other; `whose` says who is measured next.
-
-    An order is told from the lowest on, `x` for the candidate's and `c` for the champion's.
-    """
+    """All ways in which ranks can come in, from the lowest on: `x` the candidate's, `c` the champion's."""
     if steps == 0:
         yield order
         return
@@ -66,9 +63,7 @@ def test_martingale_whoever_is_next(whose: Callable[[str], bool]) -> None:
 
 
 def test_monotone() -> None:
-    """A candidate's value that rises, or a champion's that falls, never takes evidence away: so whoever is worse than
-    the champion is proven no more often than a no-op.
-    """
+    """A candidate's value that rises, or a champion's that falls, never takes evidence away."""
     chance = random.Random(1)
     for _ in range(300):
         theirs = [chance.randint(0, 9) for _ in range(chance.randint(1, 8))]
@@ -148,20 +143,14 @@ def test_null_campaigns(noise: str) -> None:
 
 
 def test_campaigns_with_improvements() -> None:
-    """Real improvements among no-ops are kept, most of them, and what is kept beside them is within the error.
-
-    By chance either fails once in 100,000 times at most; fewer than 15 of 20 are kept by hardly one campaign in 20.
-    """
+    """Real improvements among no-ops are kept, most of them, and what is kept beside them is within the error."""
     plays = [played.mixed(played.NOISES["gaussian noise"], seed, 200) for seed in range(10)]
     assert sum(play.false > 0 for play in plays) <= at_most(10, 0.05)
     assert sorted(play.kept for play in plays)[5] >= 15
 
 
 def test_power() -> None:
-    """A large improvement is nearly always proven, in few repeats; a small one needs luck or more repeats.
-
-    The shares are those of 1,000 plays and more; chance alone breaks a bound once in 100,000 times.
-    """
+    """A large improvement is nearly always proven, in few repeats; a small one needs luck or more repeats."""
     large, repeats = played.power(3, 1, 50)[:2]
     assert (large >= at_least(50, 0.99) / 50, repeats <= 16) == (True, True)
     assert played.power(3, 100, 50)[0] >= at_least(50, 0.95) / 50

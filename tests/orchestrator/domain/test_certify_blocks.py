@@ -70,12 +70,7 @@ DRIFTS: dict[str, Callable[[int], float]] = {
 
 @pytest.mark.parametrize("drift", DRIFTS)
 def test_drift(drift: str) -> None:
-    """However the machine drifts, at most `level` of the tests of a no-op prove anything, in each direction, and one
-    that is better by four deviations, or worse, is mostly found out.
-
-    Of 200 tests at a level of 0.05; at least 96 of 100 are found out, and chance alone takes 50 below the bound, or the
-    200 beyond theirs, once in 100,000 times.
-    """
+    """However the machine drifts, no-ops prove seldom anything, and four deviations are found out, either way."""
     blind = Counter(played(drift, f"{test}", 0.0) for test in range(200))
     assert max(blind[Stand.PROVEN], blind[Stand.WORSE]) <= at_most(200, 0.05)
     assert blind[Stand.OPEN] == 0
@@ -143,10 +138,7 @@ def test_futile_is_exact(most: int, level: float) -> None:
 
 
 def test_turns() -> None:
-    """Every order is about as likely, each has as many runs of either side, and the same coin gives the same order.
-
-    6,000 draws, 1,000 of each order due: chance breaks a bound once in 100,000 times.
-    """
+    """Every order is about as likely, with as many runs of either side, and the same coin gives the same order."""
     drawn = Counter(turns("1/7", block) for block in range(6000))
     assert (len(drawn), set(map(sum, drawn))) == (6, {EACH})
     assert all(at_least(6000, 1 / 6) <= count <= at_most(6000, 1 / 6) for count in drawn.values())

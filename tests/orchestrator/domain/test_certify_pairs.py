@@ -48,9 +48,7 @@ def test_futile_is_exact() -> None:
 
 
 def shown(wins: float) -> float:
-    """How likely one that wins this share of pairs is shown to be better within 20, looked at after each: all ways
-    are added up.
-    """
+    """How likely one that wins this share of pairs is shown to be better within 20: all ways are added up."""
     open_ways, proven = {(0, 0): 1.0}, 0.0
     for left in range(19, -1, -1):
         before, open_ways = open_ways, {}
@@ -66,9 +64,7 @@ def shown(wins: float) -> float:
 
 
 def test_how_often_it_is_shown() -> None:
-    """Of challengers that are no better, no more than the level says. One that wins nine of ten pairs is found as a
-    rule, one that loses nine of ten never.
-    """
+    """One that is no better no more often than the level says, one that wins nine of ten as a rule, a loser never."""
     assert shown(0.5) == pytest.approx(0.011, abs=5e-4)
     assert shown(0.9) == pytest.approx(0.898, abs=5e-4)
     assert shown(0.1) < 1e-6

@@ -40,9 +40,7 @@ def _within(annotation: object) -> list[type[BaseModel]]:
 
 @pytest.mark.parametrize("name", sorted(models()))
 def test_defaults_stay(name: str) -> None:
-    """One that changed would change what older rows say: give the field another name instead. One that is new is
-    added to defaults.json.
-    """
+    """One that changed would change what older rows say: name the field anew. A new one is added to defaults.json."""
     found = defaults(models()[name])
     kept = {field: value for field, value in KNOWN.get(name, {}).items() if field in found}
     assert found == kept, f"defaults.json has to have for {name}: {json.dumps(found)}"

@@ -51,10 +51,7 @@ def test_a_missing_task_is_the_worst() -> None:
 
 
 def test_chances_follow_the_number_of_tasks() -> None:
-    """Best at three tasks of four is drawn three times in four; the same seed draws the same.
-
-    Chance alone takes 2,000 draws out of the bounds twice in 100,000 times.
-    """
+    """Best at three tasks of four is drawn three times in four; the same seed draws the same."""
     frontier = Frontier([("1.1", {"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.0}), ("1.2", {"d": 1.0, "a": 0.0})])
     drawn = Counter(frontier.draw(f"7/1/branch {n}") for n in range(2000))
     assert at_least(2000, 0.75) <= drawn["1.1"] <= at_most(2000, 0.75)

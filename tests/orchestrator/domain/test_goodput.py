@@ -48,9 +48,7 @@ def test_what_minimising_left_is_no_attempt(story: Story) -> None:
 
 
 def test_rates_are_per_dollar_and_hour(story: Story) -> None:
-    """Two useful results for two dollars in two hours are one for each. Where no dollar and no GPU was used there is no
-    rate, neither zero nor endless.
-    """
+    """Two results for two dollars in two hours are one for each; of what was not used there is no rate."""
     story.attempt("1", 1.5)
     story.attempt("1", 0.5)
     rates = measured(story).rates

@@ -70,9 +70,7 @@ def ended(node: str) -> e.Event:
 
 
 def test_takes_and_stalls() -> None:
-    """Every go at an attempt counts, and each stall with its cause, its loss and what a time-out would have waited.
-    What an agent said of its configuration when it began is not changed by its calls.
-    """
+    """Every go counts, and each stall with cause, loss and what it saved; what an agent said of itself stays."""
     quarantined = e.AttemptQuarantined(node="1.1", ending=Ending.STALLED, why="silent")
     events = [
         run(proposer="agent"),

@@ -24,10 +24,7 @@ DRIFTS: dict[str, Callable[[int], float]] = {
 
 @pytest.mark.parametrize(("noise", "sizes"), [("gaussian", (5, 5, 5, 5)), ("skewed", (40, 10)), ("ties", (20,))])
 def test_steady(noise: str, sizes: tuple[int, ...]) -> None:
-    """Of 300 steady machines about one in a hundred seems to drift, with few scores of each champion, and ties, too.
-
-    Chance breaks the bound once in 100,000 times.
-    """
+    """Of steady machines about one in a hundred seems to drift, with few scores of each champion, and ties, too."""
     false = 0
     for seed in range(300):
         chance = random.Random(f"{noise}/{sizes}/{seed}")

@@ -31,9 +31,7 @@ async def reserved(account: Account, micro: int, tokens: int = 1) -> Held:
 
 
 async def test_exactly_all() -> None:
-    """What fits exactly is given; one more microdollar never fits and is refused as the API refuses for money. Tokens
-    have a cap of their own.
-    """
+    """What fits exactly is given; one more is refused as the API refuses for money. Tokens have a cap, too."""
     assert (await reserved(account(100), 100)).worst.microdollars == 100
     with pytest.raises(Refused, match=r"may cost \$0.0002, and \$0.0001 of the allowance are left") as refused:
         await reserved(account(100), 101)

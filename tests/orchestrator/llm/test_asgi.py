@@ -15,9 +15,7 @@ def piece(data: bytes, more: bool = True) -> dict[str, Any]:
 
 
 async def test_pieces_come_as_they_are_sent() -> None:
-    """The second piece is not made before the first was taken: nothing piles up. What is sent as a body to HEAD is left
-    out; its head is passed on.
-    """
+    """The second piece is not made before the first was taken: nothing piles up. To HEAD only the head is passed on."""
     made: list[bytes] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

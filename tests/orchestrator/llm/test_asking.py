@@ -26,9 +26,7 @@ async def ask(line: Line, **more: Any) -> Answer:
 
 
 async def test_answer(desk: Desk) -> None:
-    """All text of an answer, without its thoughts, with what it took. The client refuses long answers that are not
-    streamed; ours are always streamed.
-    """
+    """All text without its thoughts, with what it took; long answers, which the client refuses unstreamed, too."""
     usage = {"input_tokens": 7, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 3, "output_tokens": 1}
     blocks: list[Block] = [Thinking("hm"), Text("One. "), Text("Two.")]
     desk.server.play(Reply(blocks, usage_first=usage, usage={"output_tokens": 40}, stop="max_tokens"))
@@ -38,9 +36,7 @@ async def test_answer(desk: Desk) -> None:
 
 
 async def test_what_is_sent(desk: Desk) -> None:
-    """All parts of the system prompt but the last are marked for the cache, no more than the API takes. A temperature
-    is handed on where one is said.
-    """
+    """All parts of the system prompt but the last are cached, four at most; a temperature is sent if one is said."""
     desk.server.answering(lambda _: Reply())
     await ask(desk.line, system=[str(number) for number in range(7)], temperature=0.4)
     await ask(desk.line, system=[])

@@ -95,9 +95,7 @@ async def test_retried(desk: Desk) -> None:
     ],
 )
 async def test_refused(desk: Desk, step: Step, said: str, tries: int) -> None:
-    """Tries are bounded, and what is wrong with the request itself is told at once: the caller hears the provider's
-    last word, and nothing is booked.
-    """
+    """Tries are bounded; what is wrong with a request is told at once, in the provider's words. Nothing is booked."""
     desk.server.answering(lambda _: step)
     with pytest.raises(anthropic.APIStatusError, match=said) as error:
         await create(desk.client)

@@ -94,9 +94,7 @@ async def test_headers(desk: Desk) -> None:
 
 
 async def test_without_a_token(desk: Desk) -> None:
-    """Who has no token gets nothing, in the API's own form, wherever it knocks. The provider's own key opens nothing
-    here: only a line's token does.
-    """
+    """Who has no token gets nothing, in the API's own form, wherever it knocks, nor with the provider's own key."""
     keys = [{}, {"x-api-key": "sk-ant-guess"}, {"authorization": "Basic eA=="}, {"x-api-key": desk.server.key}]
     for headers in keys:
         for method, path in [("POST", "/v1/messages"), ("POST", "/v1/messages/count_tokens"), ("GET", "/v1/models")]:
@@ -125,9 +123,7 @@ async def test_unknown_model_before_the_first_call(desk: Desk) -> None:
 
 
 async def test_count_tokens(desk: Desk) -> None:
-    """Counting is forwarded, and is no call: nothing is reserved, recorded or spent. That it is not offered somewhere
-    says nothing of messages.
-    """
+    """Counting is forwarded, and is no call. That it is not offered somewhere says nothing of messages."""
     counted = await desk.client.messages.count_tokens(model=MODEL, messages=[{"role": "user", "content": "x" * 400}])
     assert counted.input_tokens > 100
     assert len(desk.server.counts) == 1
@@ -273,9 +269,7 @@ async def test_one_line_is_not_another(desk: Desk) -> None:
 
 
 async def test_large_and_encoded_bodies(desk: Desk) -> None:
-    """A body past the cap is refused as the API does it, and no longer counts for the line; so is one that would have
-    to be unpacked.
-    """
+    """A body past the cap is refused as the API does it, and no longer counts; so is one that is to be unpacked."""
     for _ in range(12):
         status, body = await raw(desk.line, b"x" * (LARGEST_BODY + 1))
         assert (status, json.loads(body)["error"]["type"]) == (413, "request_too_large")

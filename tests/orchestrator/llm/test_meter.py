@@ -190,9 +190,7 @@ def test_events_of_any_shape(value: Any) -> None:
 
 
 def test_nothing_counts_after_the_end() -> None:
-    """What a provider says after the message has ended changes nothing any more. Where more was billed than was seen,
-    as with thinking that is not shown, the difference is told at the end.
-    """
+    """Nothing said after the end of a message counts; what was billed beyond what was seen is told at the end."""
     data = stream(Reply(usage={"output_tokens": 3}))
     meter, _ = metered([data, event({"type": "message_delta", "delta": {}, "usage": {"output_tokens": 900}})])
     assert meter.usage.tokens.output == 3

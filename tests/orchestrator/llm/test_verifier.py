@@ -28,9 +28,7 @@ def answer(finding: str, *reasons: str) -> str:
 
 @pytest.mark.parametrize("finding", ["pass", "flag", "hold"])
 def test_findings(finding: str) -> None:
-    """An answer in the form is taken for what it says, with its reasons, however much stands before it; one that is cut
-    off is not.
-    """
+    """An answer in the form is taken for what it says, whatever stands before it; one that is cut off is not."""
     told = "blah\n" * 100_000 + answer(finding, "one", "two")
     assert read(told) == Review(finding, "one; two")  # type: ignore[arg-type]
     assert read(told, stop="max_tokens").finding == "flag"

@@ -46,9 +46,7 @@ def test_no_single_part_can_go(count: int, chance: random.Random, width: int) ->
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("needed", [frozenset({17}), frozenset({3, 17, 30}), frozenset(range(0, 40, 5)), frozenset()])
 def test_few_questions(needed: Part, width: int) -> None:
-    """Where parts do not hang together, exactly what is needed is left, after far fewer trials than there are parts
-    where most of them are ballast.
-    """
+    """Where parts do not hang together, exactly what is needed is left, after far fewer trials than there are parts."""
     search = Search([singles(40)], width)
     trials = asked(search, lambda part: needed <= part)
     assert search.kept == needed

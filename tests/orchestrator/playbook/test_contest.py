@@ -42,9 +42,7 @@ def test_result_is_the_gain_over_the_parent() -> None:
 
 @pytest.mark.parametrize("ending", [it for it in Ending if it.charged and not it.scoreable])
 def test_a_failure_brought_nothing(ending: Ending) -> None:
-    """It counts like a score that is no better, not less: both got nobody further. What is not over, or ended free, has
-    no result.
-    """
+    """It counts like a score that is no better, not less; what is not over, or ended free, has no result."""
     story = begun()
     assert result(story, story.attempt("1", ending=ending)) == NO_GAIN
     for node in ("1", story.attempt("1"), story.attempt("1", ending=Ending.CANCELLED)):

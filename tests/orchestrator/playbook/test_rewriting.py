@@ -16,9 +16,7 @@ def whole(name: str, text: str) -> str:
 
 
 def test_a_page_is_rewritten() -> None:
-    """All else stays as it is, and the reason is kept as one line. A few lines can be changed, too; a skill can be
-    added, and removed by a diff, but a prompt cannot.
-    """
+    """Whole or a few lines of it, with a reason of one line; skills come and go, prompts and all else stay."""
     pages, why = rewritten(PAGES, "Why: shorter\n\n" + whole("notes.md", "Be quick."))
     assert pages == dict(sorted({**PAGES, "notes.md": "Be quick.\n"}.items()))
     assert why == "shorter"

@@ -106,9 +106,7 @@ def test_the_change_counts_and_not_the_file() -> None:
 
 
 def test_by_which_way_does_not_matter_for_the_form() -> None:
-    """The same tree has the same form whatever it was built on; the change is another one. A tree is more than the text
-    of its files.
-    """
+    """The same tree has the same form whatever it was built on; the change is another one. Files and modes count."""
     root, half = Tree.of({"a.c": C}), Tree.of({"a.c": C.replace("16", "17")})
     whole = Tree.of({"a.c": C.replace("16", "17").replace("i < n", "i <= n")})
     direct, late = likeness(root, root, whole), likeness(root, half, whole)

@@ -186,9 +186,7 @@ def test_as_optuna_would(goal: Goal) -> None:
 
 
 def _consistent(goal: Goal, curves: list[list[float]]) -> list[list[float]]:
-    """The same values, at each step in the order of the verdicts, and the best one has a second beside it: curves
-    that nobody doubts. What is made of others is tested in test_worth.py.
-    """
+    """The same values, in the order of the verdicts at each step, the best one twice: curves that nobody doubts."""
     columns = [sorted(column, reverse=goal is Goal.LOWER) for column in zip(*curves, strict=True)]
     rows = [list(row) for row in zip(*columns, strict=True)]
     return [*rows, rows[-1]]
@@ -237,10 +235,7 @@ def test_students_distribution() -> None:
 
 
 def test_chance_is_honest() -> None:
-    """Of noisy curves of shapes that are not among the fitted ones, those called improbable seldom get there.
-
-    At a share of exactly 5 %, chance alone breaks the bound once in 100,000 times.
-    """
+    """Noisy curves of shapes that are not among the fitted ones seldom get where it was called improbable."""
     draw = random.Random(7)
     called = wrong = 0
     for _ in range(300):

@@ -36,9 +36,7 @@ def test_long_curves_are_thinned(count: int) -> None:
 
 
 def test_bad_reports_change_nothing() -> None:
-    """A step that was over, or comes twice, is counted and leaves the curve as it is. A trial that says nothing has no
-    record of reports; one that says only nonsense has.
-    """
+    """A step that was over, or comes twice, is counted alone. Who says nothing has no record; nonsense makes one."""
     curve = Curve()
     curve.refuse(BadReport.UNREADABLE, 0)
     assert curve.record() is None
@@ -121,9 +119,7 @@ def test_looks(warmup: int, every: int, steps: list[int], looks: list[int]) -> N
 
 
 def test_enough_once() -> None:
-    """The order is given once; after it nobody looks any more. A spared trial is never ended; where it would have been
-    is remembered.
-    """
+    """The order is given once, then nobody looks; a spared trial goes on, and where it would have ended is known."""
     rule = Eager(True)
     watch = Watch(rule, Peers, warmup=1)
     assert heard(watch, [0, 1, 2, 3]) == [1]
@@ -144,10 +140,7 @@ def test_the_last_step_ends_nothing(last: int, ended: list[int]) -> None:
 
 
 def test_spared_by_lot() -> None:
-    """The share that was asked for, the same each time, another with another seed; none and all are possible.
-
-    Chance alone takes 4,000 draws out of the bounds twice in 100,000 times.
-    """
+    """The share that was asked for, the same each time, another with another seed; none and all are possible."""
     names = [f"1.{number}-1" for number in range(4000)]
     spared = [is_spared(1, name, 0.1) for name in names]
     assert at_least(4000, 0.1) <= sum(spared) <= at_most(4000, 0.1)
