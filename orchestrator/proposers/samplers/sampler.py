@@ -58,7 +58,7 @@ class Sampler(Computed):
 
     async def _one(self, seed: str, number: int, running: Sequence[Point]) -> Proposal:
         usable = [point for point in running if is_point(self._space, point)]
-        offers = self._engine.offers(usable, _number(seed), number)
+        offers = self._engine.offers(usable, number_of(seed), number)
         seen = Seen(self._ended, {key_of(point) for point in running})
         # Some seconds of numbers in the worst case: chambers must not wait for it.
         point = await asyncio.to_thread(lambda: next((it for it in offers if it not in seen), None))
@@ -143,5 +143,5 @@ def _at(parameter: Parameter, value: Value, rng: random.Random) -> Value:
     return draw(parameter, rng) if isinstance(parameter, Float) else value
 
 
-def _number(seed: str) -> int:
+def number_of(seed: str) -> int:
     return int.from_bytes(hashlib.sha256(seed.encode()).digest()[:4])

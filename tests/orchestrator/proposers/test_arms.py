@@ -1,49 +1,65 @@
 """Several proposers in one search: who is asked first, who when nothing gets better, and who not at all."""
 
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
 import pytest
 
 from orchestrator.change import Tree
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.proposal import Proposal
+from orchestrator.domain.proposal import Arm, Drawn, Proposal
 from orchestrator.llm.line import Line
 from orchestrator.meta.chooser import Chooser, Learnt, Meta
 from orchestrator.meta.credit import Price
 from orchestrator.meta.policy import Learning
 from orchestrator.proposers import Brief, Exhausted, Proposer, Tried
-from orchestrator.proposers.arms import Arms, PricedArm
-from orchestrator.proposers.base import Nothing
+from orchestrator.proposers.arms import SLOT, Arms, PricedArm
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError, load_task
 from orchestrator.wiring.options import resolve
 from orchestrator.wiring.proposers import changes_at_once, make_searcher
-from tests.orchestrator.proposers.test_mixed import One
+from tests.chance import at_least, at_most
+from tests.examples.judging import EXAMPLES
+from tests.orchestrator.proposers.pasts import Shown
 
 LINE = cast("Line", object())
 LEARNT = Learnt(Learning.GRADIENT, price=Price.USD)
-EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @dataclass
-class Shown(Nothing):
-    ended: list[Tried] = field(default_factory=list)
+class One:
+    """A proposer that offers one kind, or has nothing more."""
+
+    proposal: Proposal
+    through: bool = False
+    serial: bool = False
+    branching: bool = True
+
+    def exhausted(self, number: int) -> str | None:
+        return "all is tried" if self.through else None
+
+    async def propose(self, brief: Brief) -> Sequence[Proposal]:
+        if self.through:
+            raise Exhausted("all is tried")
+        return [self.proposal]
 
 
 def proposer(name: str, **more: bool) -> Proposer:
     return One(Proposal(operator=name, description="", text="x"), **more)
 
 
-def arms(**through: bool) -> Arms:
-    return Arms(
-        {
-            "cheap": PricedArm(proposer("cheap", through=through.get("cheap", False))),
-            "dear": PricedArm(proposer("dear", serial=True), price=10.0, asks=True, several=True),
-        }
-    )
+def arms(*, cheap_is_through: bool = False) -> Arms:
+    cheap = PricedArm(proposer("cheap", through=cheap_is_through))
+    return Arms({"cheap": cheap, "dear": PricedArm(proposer("dear", serial=True), price=10.0, asks=True, several=True)})
+
+
+def mixed(*through: str) -> Arms:
+    """Points and changes to code, which cost alike."""
+    made = {name: PricedArm(proposer(name, through=name in through)) for name in ("points", "code")}
+    return Arms(made, drafts=True, priced=False)
 
 
 def brief(past: Shown, number: int, line: Line | None = LINE, chooser: Chooser | None = None) -> Brief:
@@ -51,14 +67,16 @@ def brief(past: Shown, number: int, line: Line | None = LINE, chooser: Chooser |
     return replace(made, chooser=chooser) if chooser else made
 
 
-async def share_of_dear(past: Shown, draws: int = 300, learnt: Learnt | None = None) -> float:
-    both, meta = arms(), Meta(learnt)
-    found = [
-        (await both.propose(brief(past, number, chooser=meta.chooser(past.ended, 1, number, 0))))[0]
-        for number in range(1, draws + 1)
-    ]
-    assert all(it.drawn and it.drawn.arms["proposer"].option == it.operator for it in found)
-    return sum(it.operator == "dear" for it in found) / draws
+async def share(name: str, both: Arms, past: Shown, draws: int = 300, learnt: Learnt | None = None) -> float:
+    """How often the arm of that name is asked."""
+    meta, found = Meta(learnt), Counter[str]()
+    for number in range(1, draws + 1):
+        chooser = meta.chooser(past.ended, 1, number, 0)
+        (made,) = await both.propose(brief(past, number, chooser=chooser))
+        assert made.drawn
+        assert made.drawn.arms[SLOT].option == made.operator
+        found[made.operator] += 1
+    return found[name] / draws
 
 
 async def ended(count: int, *, cheap: float, dear: float | None, learnt: Learnt | None = None) -> Shown:
@@ -76,27 +94,59 @@ async def ended(count: int, *, cheap: float, dear: float | None, learnt: Learnt 
     return past
 
 
+def scored(number: int, arm: str, *, better: bool) -> Tried:
+    drawn = Drawn(arms={SLOT: Arm(option=arm, p=0.5, among={"points": 1.0, "code": 1.0})})
+    return Tried(f"1.{number}", number, "1", "", "", None, (float(better),), (0.0,), drawn=drawn)
+
+
+@pytest.mark.parametrize(("winner", "wanted"), [("", 0.5), ("points", 0.8), ("code", 0.2)])
+async def test_success_is_followed(winner: str, wanted: float) -> None:
+    """Where nothing is known, both have the same chance; the better one is asked four times in five."""
+    arms_ = ["points" if number % 2 else "code" for number in range(1, 81)] if winner else []
+    past = Shown([scored(number, arm, better=arm == winner) for number, arm in enumerate(arms_, 1)])
+    found = await share("points", mixed(), past, 400)
+    assert at_least(400, wanted) <= 400 * found <= at_most(400, wanted)
+
+
+async def test_same_past_same_choice() -> None:
+    """One that saw the past grow and one that sees it for the first time choose alike: a resume goes on as it was."""
+    grown, past, meta = mixed(), Shown(), Meta()
+    for number in range(1, 60):
+        past.ended.append(scored(number, "code" if number % 3 else "points", better=number % 2 == 0))
+        await grown.propose(brief(past, number, chooser=meta.chooser(past.ended, 1, number, 0)))
+    for number in range(60, 120):
+        again = brief(Shown(past.ended), number, chooser=Meta().chooser(list(past.ended), 1, number, 0))
+        here = brief(past, number, chooser=meta.chooser(past.ended, 1, number, 0))
+        assert await grown.propose(here) == await mixed().propose(again)
+
+
+async def test_one_has_nothing_more() -> None:
+    """The other one goes on; only when both are through is the search."""
+    assert await share("code", mixed("points"), Shown(), 20) == 1.0
+    assert mixed("points").exhausted(1) is None
+    assert mixed("points", "code").exhausted(1) == "all is tried"
+    with pytest.raises(Exhausted):
+        await mixed("points", "code").propose(brief(Shown(), 1))
+
+
 async def test_cheap_arms_come_first() -> None:
-    """Before anything is known, and as long as things get better, by price."""
-    assert await share_of_dear(Shown()) < 0.2
-    assert await share_of_dear(await ended(20, cheap=1.0, dear=1.0)) < 0.2
-
-
-async def test_a_stall_escalates() -> None:
-    """After many attempts without a better one, the dear arm is asked as often as the cheap one."""
-    assert await share_of_dear(await ended(40, cheap=0.0, dear=0.0)) > 0.35
+    """While nothing is known or things get better, by price; after many attempts without a better one, evenly."""
+    assert await share("dear", arms(), Shown()) < 0.2
+    assert await share("dear", arms(), await ended(20, cheap=1.0, dear=1.0)) < 0.2
+    assert await share("dear", arms(), await ended(40, cheap=0.0, dear=0.0)) > 0.35
 
 
 async def test_what_does_not_apply_is_left() -> None:
     """Changes that do not apply bring the search back to the cheap arm, learning or not."""
     for learnt in (Learnt(), LEARNT):
-        assert await share_of_dear(await ended(60, cheap=0.0, dear=None, learnt=learnt), learnt=learnt) < 0.3
+        past = await ended(60, cheap=0.0, dear=None, learnt=learnt)
+        assert await share("dear", arms(), past, learnt=learnt) < 0.3
 
 
 async def test_what_pays_at_its_price_is_asked() -> None:
     """Where only the dear arm improves, it is learnt, for all that it costs."""
     past = await ended(60, cheap=0.0, dear=1.0, learnt=LEARNT)
-    assert await share_of_dear(past, learnt=LEARNT) > 0.5
+    assert await share("dear", arms(), past, learnt=LEARNT) > 0.5
 
 
 async def test_without_a_line_nobody_asks_a_model() -> None:
@@ -105,31 +155,25 @@ async def test_without_a_line_nobody_asks_a_model() -> None:
     found = [(await arms().propose(brief(past, number, None)))[0].operator for number in range(1, 30)]
     assert set(found) == {"cheap"}
     with pytest.raises(Exhausted):
-        await arms(cheap=True).propose(brief(past, 1, None))
-    assert (await arms(cheap=True).propose(brief(past, 1)))[0].operator == "dear"
+        await arms(cheap_is_through=True).propose(brief(past, 1, None))
+    assert (await arms(cheap_is_through=True).propose(brief(past, 1)))[0].operator == "dear"
 
 
 @pytest.mark.parametrize(
-    ("arms_", "said"),
+    ("flags", "said"),
     [
-        ("operators,nobody", "nobody"),
-        ("tpe,tpe", "tpe is there twice"),
-        ("operators,hybrid", "hybrid cannot be an arm"),
-        ("operators,tpe", r"tpe needs \[parameters\]"),
+        ({"proposer": "hybrid", "arms": "operators,nobody"}, "nobody"),
+        ({"proposer": "hybrid", "arms": "tpe,tpe"}, "tpe is there twice"),
+        ({"proposer": "hybrid", "arms": "operators,hybrid"}, "hybrid cannot be an arm"),
+        ({"proposer": "hybrid", "arms": "operators,tpe"}, r"tpe needs \[parameters\]"),
+        ({"proposer": "operators", "arms": "llm"}, "arms mean nothing to the proposer operators"),
     ],
 )
-def test_arms_that_cannot_work(arms_: str, said: str) -> None:
-    """One that does not exist, is there twice, or needs what the task has not: one line, before anything runs."""
+def test_arms_that_cannot_work(flags: dict[str, str], said: str) -> None:
+    """Unknown, there twice, without what it needs, or another's: one line, before anything runs."""
     task = load_task(EXAMPLES / "circle_packing").model_copy(update={"parameters": None})
     with pytest.raises(TaskError, match=said):
-        make_searcher(resolve(Flags(proposer="hybrid", arms=arms_), task, Settings()), task)
-
-
-def test_arms_are_for_hybrid() -> None:
-    """Another proposer has no use for them, and says so."""
-    task = load_task(EXAMPLES / "circle_packing")
-    with pytest.raises(TaskError, match="arms mean nothing to the proposer tpe"):
-        make_searcher(resolve(Flags(proposer="tpe", arms="operators"), task, Settings()), task)
+        make_searcher(resolve(Flags.model_validate(flags), task, Settings()), task)
 
 
 def test_several_at_once_where_an_arm_offers_them() -> None:
@@ -142,9 +186,7 @@ def test_several_at_once_where_an_arm_offers_them() -> None:
 
 
 async def test_an_arm_that_repeats_itself_is_left() -> None:
-    """Where all that an arm offered was known, the next asking of the attempt goes to another one, however dear; to
-    all of them again where each did.
-    """
+    """Where all that it offered was known, the next asking goes to another one; to all again where each did."""
     both = arms()
     drawn = [(await both.propose(brief(Shown(), number)))[0] for number in range(1, 10)]
     first = next(it for it in drawn if it.operator == "cheap")

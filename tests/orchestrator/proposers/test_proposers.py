@@ -11,7 +11,7 @@ from orchestrator.change import Tree
 from orchestrator.domain.proposal import Proposal
 from orchestrator.proposers import Brief, Exhausted, Grid, Injected, Random
 from orchestrator.proposers.space import draw, grid, random_point, resampled, steps
-from orchestrator.task import Bool, Choice, Float, Int, Parameter
+from orchestrator.task import Bool, Choice, Float, Int, Parameter, is_point
 
 SPACE: dict[str, Parameter] = {
     "kind": Choice(values=("hex", "square")),
@@ -40,37 +40,29 @@ def test_steps_of_each_kind() -> None:
     assert steps(Float(low=0, high=1, points=1)) == [0.5]
 
 
-async def test_the_grid_is_every_point_once() -> None:
-    """In order, none twice, and then it says that it is through."""
-    everything = Grid(SPACE)
-    seen = []
-    number = 1
+@pytest.mark.parametrize("each", [1, 5])
+async def test_the_grid_is_every_point_once(each: int) -> None:
+    """In order, none twice and none left out, however many an attempt takes; then it says that it is through."""
+    everything, seen, number = Grid(SPACE, per_attempt=each), list[dict[str, object]](), 1
     while everything.exhausted(number) is None:
-        seen += points(await everything.propose(brief(number)))
+        seen += points(await everything.propose(brief(number, count=each)))
         number += 1
-    assert len(seen) == grid(SPACE).size == 2 * 3 * 3 * 2
-    assert len({tuple(point.items()) for point in seen}) == len(seen)
-    assert seen[0] == grid(SPACE).at(0)
+    assert number == 2 + 35 // each
+    assert seen == [grid(SPACE).at(index) for index in range(2 * 3 * 3 * 2)]
+    assert len({tuple(point.items()) for point in seen}) == len(seen) == grid(SPACE).size
     with pytest.raises(Exhausted, match="all 36 points"):
         await everything.propose(brief(number))
 
 
-async def test_a_grid_that_tunes_takes_several_points_in_one_attempt() -> None:
-    """None is left out between attempts, and the last attempt takes what is left."""
-    everything = Grid(SPACE, per_attempt=5)
-    seen = [points(await everything.propose(brief(number, count=5))) for number in range(1, 9)]
-    assert [len(some) for some in seen] == [5] * 7 + [1]
-    assert [point for some in seen for point in some] == [grid(SPACE).at(index) for index in range(36)]
-    assert everything.exhausted(9)
-
-
 async def test_random_is_the_same_on_every_resume() -> None:
-    """Seed and number decide alone; another seed or number draws another point."""
+    """Seed and number decide alone; another seed or number draws another point, and so does each of several at once."""
     proposer = Random(SPACE)
     first = points(await proposer.propose(brief(1)))
     assert first == points(await Random(SPACE).propose(brief(1)))
     assert first != points(await proposer.propose(brief(2)))
     assert first != points(await proposer.propose(brief(1, seed=8)))
+    several = points(await proposer.propose(brief(count=4)))
+    assert len({tuple(point.items()) for point in several}) == 4
 
 
 async def test_random_on_a_node_keeps_some_of_it() -> None:
@@ -91,12 +83,6 @@ async def test_the_control_never_builds_on_a_node() -> None:
     assert (proposal.operator, points([proposal])) == ("random", points(await control.propose(brief(3))))
 
 
-async def test_drafts_of_one_attempt_differ() -> None:
-    """Tuning compares different points."""
-    drawn = points(await Random(SPACE).propose(brief(count=4)))
-    assert len({tuple(point.items()) for point in drawn}) == 4
-
-
 async def test_injected_proposes_nothing_by_itself() -> None:
     """It says so beforehand, and when it is asked all the same."""
     assert Injected().exhausted(1)
@@ -111,10 +97,7 @@ def test_points_stay_inside(seed: int, data: st.DataObject) -> None:
     index = data.draw(st.integers(0, grid(SPACE).size - 1))
     for point in (random_point(SPACE, rng), grid(SPACE).at(index), resampled(SPACE, rng, grid(SPACE).at(index))):
         assert list(point) == list(SPACE)
-        assert point["kind"] in ("hex", "square")
-        assert isinstance(point["flag"], bool)
-        assert point["rows"] in (1, 4, 7)
-        assert 0.01 <= float(point["rate"]) <= 100
+        assert is_point(SPACE, point)
 
 
 def test_a_range_that_its_step_does_not_divide() -> None:

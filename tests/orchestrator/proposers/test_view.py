@@ -16,11 +16,6 @@ def view(values: list[tuple[float, ...] | None], limit: int = 30, best: int = 5,
     return made
 
 
-def test_a_short_history_is_looked_at_whole() -> None:
-    """Up to the limit nothing is left out."""
-    assert [it.place for it in view([(float(at),) for at in range(30)]).chosen()] == list(range(30))
-
-
 @given(st.lists(st.one_of(st.none(), st.tuples(st.floats(-10, 10))), min_size=31, max_size=120))
 def test_a_long_history(values: list[tuple[float, ...] | None]) -> None:
     """As many as the limit, in their order, the last and the best among them; of equals the first."""

@@ -24,6 +24,7 @@ class Asked:
     max_tokens: int
     model: str | None = None
     temperature: float | None = None
+    thinking: int | None = None
 
     @property
     def last(self) -> str:
@@ -61,8 +62,7 @@ class ScriptedLine:
         thinking: int | None = None,
         temperature: float | None = None,
     ) -> Answer:
-        del thinking
-        self.asked.append(Asked(tuple(system), tuple(messages), max_tokens, model, temperature))
+        self.asked.append(Asked(tuple(system), tuple(messages), max_tokens, model, temperature, thinking))
         entry = self._entries.pop(0)
         if isinstance(entry, Exception):
             raise entry

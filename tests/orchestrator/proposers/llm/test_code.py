@@ -1,6 +1,7 @@
 """Changes to code by a model: what is read of its answer, what is told back, and what it costs when nothing comes."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.llm.line import NoAnswer, Unusable
 from orchestrator.meta.chooser import Learnt, Meta
 from orchestrator.meta.policy import Learning
-from orchestrator.proposers import Stalled, Unanswered
+from orchestrator.proposers import Stalled, Tried, Unanswered
 from orchestrator.proposers.base import Playbook
 from orchestrator.proposers.llm import LlmCode
 from orchestrator.proposers.llm.code import read_changes
@@ -42,27 +43,21 @@ def code(**model: object) -> LlmCode:
 
 
 async def test_several_changes_of_one_answer() -> None:
-    """Each has its own description, and applies to the files as they were shown."""
-    line = ScriptedLine(f"Here are two.\n\n{GOOD}{OTHER}")
+    """Each has its own description, and applies to the files as they were shown. More than was asked for is
+    cut short; equal ones are handed in both, for whoever counts the share of distinct ones; one without a heading is
+    taken where it is the only one.
+    """
+    line = ScriptedLine(f"Here are two.\n\n{GOOD}{OTHER}", GOOD + OTHER, GOOD + GOOD, GOOD.split("\n", 1)[1])
     found = await code().propose(brief_of(TASK, line, count=3))
-    assert [it.description for it in found] == ["use sum", "count down"]
-    assert [it.operator for it in found] == ["draft", "draft"]
-    assert {it.model for it in found} == {"claude-test"}
+    assert [(it.description, it.operator, it.model) for it in found] == [
+        ("use sum", "draft", "claude-test"),
+        ("count down", "draft", "claude-test"),
+    ]
     made = [apply_text(TREE, it.text or "", POLICY)["solve.py"].data for it in found]
     assert [b"sum(x)" in made[0], b"-total" in made[0], b"sum(x)" in made[1], b"-total" in made[1]] == [1, 0, 0, 1]
-    assert len(line.asked) == 1
-
-
-async def test_never_more_than_was_asked_for() -> None:
-    """A model that gives more is cut short."""
-    [found] = await code().propose(brief_of(TASK, ScriptedLine(GOOD + OTHER), count=1))
-    assert found.description == "use sum"
-
-
-async def test_equal_changes_are_handed_in_both() -> None:
-    """Whoever counts the share of distinct ones must see them; it drops them then."""
-    found = await code().propose(brief_of(TASK, ScriptedLine(GOOD + GOOD), count=3))
-    assert len(found) == 2
+    for count, said in ((1, ["use sum"]), (3, ["use sum"] * 2), (1, ["a change without a description"])):
+        assert [it.description for it in await code().propose(brief_of(TASK, line, count=count))] == said
+    assert len(line.asked) == 4
 
 
 FORMS = {
@@ -78,13 +73,12 @@ async def test_every_form(form: str) -> None:
     line = ScriptedLine(FORMS[form])
     [found] = await code(form=form).propose(brief_of(TASK, line))
     assert apply_text(TREE, found.text or "", POLICY) != TREE
-    assert {"diff": "unified diff", "whole": "whole new file", "blocks": "<<<<<<< SEARCH"}[form] in line.asked[
-        0
-    ].system[0]
+    explained = {"diff": "unified diff", "whole": "whole new file", "blocks": "<<<<<<< SEARCH"}[form]
+    assert explained in line.asked[0].system[0]
 
 
 async def test_what_does_not_apply_is_told_back_once() -> None:
-    """With its reason, in the same conversation; what is corrected is taken beside what was good."""
+    """With its reason, in the same conversation, beside what was good; what is wrong twice is on record with it."""
     line = ScriptedLine(GOOD + BAD, OTHER)
     found = await code().propose(brief_of(TASK, line, count=3))
     assert [it.description for it in found] == ["use sum", "count down"]
@@ -94,14 +88,9 @@ async def test_what_does_not_apply_is_told_back_once() -> None:
     assert [it["role"] for it in second.messages] == ["user", "assistant", "user"]
     assert '"change what is not there": lines not found' in second.last
     assert "use sum" not in second.last
-
-
-async def test_what_is_wrong_twice_is_on_record_with_its_reason() -> None:
-    """Then the attempt ends with that reason; nobody asks a third time."""
-    line = ScriptedLine(BAD, BAD)
-    [found] = await code().propose(brief_of(TASK, line))
-    assert found.description == "change what is not there"
-    assert len(line.asked) == 2
+    twice = ScriptedLine(BAD, BAD)
+    [wrong] = await code().propose(brief_of(TASK, twice))
+    assert (wrong.description, len(twice.asked)) == ("change what is not there", 2)
 
 
 async def test_a_diff_against_the_wrong_file() -> None:
@@ -115,26 +104,16 @@ async def test_a_diff_against_the_wrong_file() -> None:
 
 
 async def test_prose_is_told_back_once_and_then_costs_the_attempt() -> None:
-    """Something was asked and answered, so it is charged; the reason is one line."""
+    """Something was answered, so it is charged, in one line; the second chance is a real one, also after silence."""
     line = ScriptedLine("I would rather talk about it.", "Let us think\nabout sums.")
     with pytest.raises(Unanswered, match="asked twice and gave nothing to try: there is no change in its answer"):
         await code().propose(brief_of(TASK, line))
     assert "There is no change in your answer" in line.asked[1].last
-
-
-async def test_prose_first_and_a_change_then() -> None:
-    """The second chance is a real one; a model that says nothing at all gets it too."""
     for first in ("I would rather talk about it.", "", "   \n"):
         line = ScriptedLine(first, GOOD)
         [found] = await code().propose(brief_of(TASK, line))
         assert found.description == "use sum"
         assert line.asked[1].messages[1]["content"].strip()
-
-
-async def test_a_change_without_a_heading() -> None:
-    """It counts where it is the only one."""
-    [found] = await code().propose(brief_of(TASK, ScriptedLine(GOOD.split("\n", 1)[1])))
-    assert found.description == "a change without a description"
 
 
 async def test_an_answer_that_was_cut_off() -> None:
@@ -186,12 +165,6 @@ async def test_the_playbook_is_used_and_named() -> None:
     assert order == sorted(order)
 
 
-async def test_half_a_character_does_not_lose_the_answer() -> None:
-    """What cannot be written down is replaced; the rest of the answer counts."""
-    [found] = await code().propose(brief_of(TASK, ScriptedLine(GOOD.replace("use sum", "use \ud800 sum"))))
-    assert found.description == "use ? sum"
-
-
 async def test_a_search_that_learns_chooses() -> None:
     """Which of several models is asked, in which mode, and with or without what else was tried: each is drawn and
     noted. Without learning, the preferred model is asked as ever, and nothing is drawn.
@@ -227,71 +200,60 @@ def test_headings() -> None:
     assert len(read_changes(inside, POLICY)) == 1
 
 
-class TestModes:
-    """What is asked for follows from the past alone."""
+SCORED = tried(1, merit=-3.0)
+BROKEN = tried(2, ending=Ending.TIMED_OUT)
+FAILING = [tried(number, operator="debug") for number in (1, 2)]
+REFUSED = tried(1, ending=Ending.INVALID, fault="change refused: no change found")
+DEEPER = {"parent": "1.2", "node": "1.2.1"}
 
-    def test_nothing_was_built_yet(self) -> None:
-        assert choose(brief_of(TASK, step=1)) == (Mode.DRAFT, None)
 
-    def test_a_fresh_branch_at_the_root_is_a_draft_and_a_later_step_an_improvement(self) -> None:
-        past = Past(tried(1, merit=-3.0))
-        assert choose(brief_of(TASK, step=1, past=past)) == (Mode.DRAFT, None)
-        assert choose(brief_of(TASK, step=2, past=past)) == (Mode.IMPROVE, None)
+@pytest.mark.parametrize(
+    ("brief", "ended", "mode"),
+    [
+        ({"step": 1}, [], Mode.DRAFT),
+        ({"step": 1}, [SCORED], Mode.DRAFT),
+        ({"step": 2}, [SCORED], Mode.IMPROVE),
+        ({"step": 1, **DEEPER}, [], Mode.IMPROVE),
+        ({"step": 2}, [REFUSED], Mode.DRAFT),
+        ({"step": 2}, FAILING[:1], Mode.DEBUG),
+        ({"step": 2}, FAILING, Mode.DRAFT),
+        ({**DEEPER, "lineage": [ROOT, BROKEN]}, [], Mode.DEBUG),
+    ],
+)
+def test_modes(brief: dict[str, Any], ended: list[Tried], mode: Mode) -> None:
+    """What is asked for follows from the past alone. A refused change was told back already, and there is no candidate
+    to look at; two in a row that were meant to mend and did not are enough.
+    """
+    past = Past(*ended, trees={it.node: TREE for it in ended if not it.fault})
+    chosen, failed = choose(brief_of(TASK, past=past, **brief))
+    assert chosen is mode
+    assert failed is (None if mode is not Mode.DEBUG else BROKEN if "lineage" in brief else ended[-1])
 
-    def test_on_another_node_it_is_an_improvement(self) -> None:
-        assert choose(brief_of(TASK, step=1, parent="1.2", node="1.2.1")) == (Mode.IMPROVE, None)
 
-    @pytest.mark.parametrize(
-        ("ending", "mode"),
-        [
-            (Ending.FAILED, Mode.DEBUG),
-            (Ending.BUILD_FAILED, Mode.DEBUG),
-            (Ending.TIMED_OUT, Mode.DEBUG),
-            (Ending.OUT_OF_MEMORY, Mode.DEBUG),
-            (Ending.INVALID, Mode.DEBUG),
-            (Ending.TAMPERED, Mode.IMPROVE),
-            (Ending.PRUNED, Mode.IMPROVE),
-            (Ending.SCORED, Mode.IMPROVE),
-        ],
-    )
-    def test_after_an_ending(self, ending: Ending, mode: Mode) -> None:
-        """Debugged is what could be mended; never what cheated or was merely slow to get better."""
-        past = Past(tried(1, merit=-3.0), tried(2, ending=ending), trees={"1.2": TREE})
-        assert choose(brief_of(TASK, step=2, past=past))[0] is mode
+MENDED = (Ending.FAILED, Ending.BUILD_FAILED, Ending.TIMED_OUT, Ending.OUT_OF_MEMORY, Ending.INVALID)
 
-    def test_a_refused_change_is_not_debugged(self) -> None:
-        """There is no candidate to look at, and it was told back already."""
-        past = Past(tried(1, ending=Ending.INVALID, fault="change refused: no change found"))
-        assert choose(brief_of(TASK, step=2, past=past))[0] is Mode.DRAFT
 
-    def test_not_for_ever(self) -> None:
-        """Two in a row that were meant to mend and did not are enough."""
-        failing = [tried(number, operator="debug") for number in (1, 2)]
-        trees = {"1.1": TREE, "1.2": TREE}
-        assert choose(brief_of(TASK, step=2, past=Past(failing[0], trees=trees)))[0] is Mode.DEBUG
-        assert choose(brief_of(TASK, step=2, past=Past(*failing, trees=trees)))[0] is not Mode.DEBUG
-
-    def test_a_parent_without_a_score(self) -> None:
-        broken = tried(2, ending=Ending.TIMED_OUT)
-        found = choose(brief_of(TASK, parent="1.2", node="1.2.1", lineage=[ROOT, broken]))
-        assert found == (Mode.DEBUG, broken)
+@pytest.mark.parametrize("ending", [*MENDED, Ending.TAMPERED, Ending.PRUNED, Ending.SCORED])
+def test_mode_after_an_ending(ending: Ending) -> None:
+    """Debugged is what could be mended; never what cheated or was merely slow to get better."""
+    past = Past(SCORED, tried(2, ending=ending), trees={"1.2": TREE})
+    assert choose(brief_of(TASK, step=2, past=past))[0] is (Mode.DEBUG if ending in MENDED else Mode.IMPROVE)
 
 
 async def test_debugging_shows_the_change_and_the_code_of_what_went_wrong() -> None:
-    """The failed change as a diff against the files that are shown; the ending as a fixed code."""
+    """The failed change as a diff against the files that are shown; the ending as a fixed code. Asked again, it is told
+    that all was known; and half a character does not lose the answer.
+    """
     broken = Tree.of({"solve.py": SOLVE.replace("total = 0", "total = [0] * 10**9"), "notes.txt": "x"})
     past = Past(tried(1, "allocate", ending=Ending.OUT_OF_MEMORY), trees={"1.1": broken})
-    line = ScriptedLine(GOOD)
+    line = ScriptedLine(GOOD, GOOD.replace("use sum", "use \ud800 sum"))
     [found] = await code().propose(brief_of(TASK, line, past=past, step=2))
     assert found.operator == "debug"
     assert "+    total = [0] * 10**9" in line.asked[0].last
     assert "It ended with: no score: out of memory" in line.asked[0].last
-
-
-async def test_asked_again_it_is_told_that_all_is_known() -> None:
-    line = ScriptedLine(GOOD)
-    await code().propose(brief_of(TASK, line, again=1))
-    assert "known already" in line.asked[0].last
+    [again] = await code().propose(brief_of(TASK, line, again=1))
+    assert again.description == "use ? sum"
+    assert "known already" in line.asked[1].last
 
 
 def test_t82_headings_that_are_none() -> None:

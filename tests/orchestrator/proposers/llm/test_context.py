@@ -16,7 +16,7 @@ from orchestrator.proposers import Brief
 from orchestrator.proposers.base import Playbook
 from orchestrator.proposers.llm import LlmCode
 from orchestrator.proposers.llm.context import Context, Telling
-from orchestrator.proposers.llm.words import figure, mark_for, quoted, shown_file, tokens
+from orchestrator.proposers.llm.words import figure, mark_for, quoted, shown_file
 from orchestrator.task import Task
 from tests.orchestrator.proposers.llm.scripts import ROOT, SOLVE, Past, brief_of, make_task, tried
 
@@ -38,7 +38,8 @@ def whole(found: Context) -> str:
 def test_all_that_a_proposer_needs() -> None:
     """Statement, goal, rules, editable paths, the way from the root, the files, what else was tried, steering."""
     past = Past(tried(3, "sort first", -9.0), tried(4, "recurse", ending=Ending.OUT_OF_MEMORY))
-    text = whole(context(brief_of(TASK, past=past, steering=["prefer numpy"], lineage=LINEAGE, parent="1.2.1")))
+    told = brief_of(TASK, past=past, steering=["prefer numpy"], lineage=LINEAGE, parent="1.2.1")
+    text = whole(context(told))
     for wanted in (
         "Add the numbers up, fast.",
         "error (lower is better)",
@@ -55,6 +56,7 @@ def test_all_that_a_proposer_needs() -> None:
         "Also there, and not to be changed: notes.txt",
     ):
         assert wanted in text, wanted
+    assert "sort first" not in whole(context(told, others=False)), "only the way from the root to the parent"
 
 
 def test_hidden_files_and_the_judge_are_not_there() -> None:
@@ -64,16 +66,10 @@ def test_hidden_files_and_the_judge_are_not_there() -> None:
         assert unwanted not in text
 
 
-def test_the_same_brief_gives_the_same_bytes() -> None:
-    """A prompt can be cached, and told again after a crash."""
-    past = Past(*(tried(number, f"idea {number}", -float(number)) for number in range(50)))
-    one, other = (context(brief_of(TASK, past=past, lineage=LINEAGE)) for _ in range(2))
-    assert one == other
-
-
 def test_what_changes_least_comes_first() -> None:
     """While attempts end on one parent, rules, task and files stay byte for byte; on another one, the first two do."""
-    before = context(brief_of(TASK, past=Past(tried(3, "a", -9.0))))
+    before, same = (context(brief_of(TASK, past=Past(tried(3, "a", -9.0)))) for _ in range(2))
+    assert before == same, "a prompt can be cached, and told again after a crash"
     after = context(brief_of(TASK, past=Past(tried(3, "a", -9.0), tried(4, "b", -8.0)), steering=["be bold"]))
     assert before.system[:3] == after.system[:3]
     assert after.system[3].startswith(before.system[3].rpartition("\n")[0])
@@ -93,43 +89,26 @@ def test_experiments_only_grow_at_the_end() -> None:
     assert "1.1 on 1" in told[-1].split("\n")[-6:][0] or '"an idea with some words in it, 1"' in told[-1]
 
 
-def test_others_are_an_option() -> None:
-    """Without it, only the way from the root to the parent is told."""
-    past = Past(tried(3, "sort first", -9.0))
-    assert "sort first" not in whole(context(brief_of(TASK, past=past, lineage=LINEAGE), others=False))
-
-
 def test_what_is_left_out_is_said() -> None:
-    """A file that does not fit is named, not cut: nobody can edit what he sees half of."""
+    """A file that does not fit is named, not cut: nobody can edit what he sees half of. Of the playbook what a person
+    corrected is the last to go, and the newest instruction of who steers never does.
+    """
     task = make_task(model={"context": 3000})
     tree = Tree.of({"big.py": "x = 1\n" * 5000, "solve.py": SOLVE, "binary.py": b"\xff\xfe\0"})
     found = context(brief_of(task, tree=tree), task)
     assert SOLVE.strip() in whole(found)
     assert "x = 1" not in whole(found)
-    assert 'Left out, because all of it would be too long: "big.py" of 29999 characters' in found.question.replace(
-        '"binary.py", which is no text; ', ""
-    )
-    assert '"binary.py", which is no text' in found.question
-
-
-def test_a_long_playbook_keeps_the_corrections() -> None:
-    """What a person corrected is the last to be left out."""
-    task = make_task(model={"context": 4000})
-    files = {"skills/a.md": "skill " * 3000, "notes.md": "note " * 10, "corrections.md": "Never use threads."}
-    found = context(brief_of(task, playbook=Playbook(1, files)), task)
-    assert "Never use threads." in found.system[1]
-    assert "note note" in found.system[1]
-    assert "skills/a.md of the playbook" in found.left_out
-
-
-def test_the_newest_instruction_is_never_left_out() -> None:
-    """A person who steers is heard, however often it was done before."""
-    task = make_task(model={"context": 3000})
+    left = '"big.py" of 29999 characters; "binary.py", which is no text'
+    assert f"Left out, because all of it would be too long: {left}" in found.question
     steering = [f"{number} " + "words " * 150 for number in range(20)]
     found = context(brief_of(task, steering=steering), task)
     assert "\n- 19 words" in found.question
     assert any("earlier instructions" in it for it in found.left_out)
-    assert found.tokens <= 3000
+    task = make_task(model={"context": 4000})
+    files = {"skills/a.md": "skill " * 3000, "notes.md": "note " * 10, "corrections.md": "Never use threads."}
+    found = context(brief_of(task, playbook=Playbook(1, files)), task)
+    assert not [words for words in ("Never use threads.", "note note") if words not in found.system[1]]
+    assert "skills/a.md of the playbook" in found.left_out
 
 
 HOSTILE = (
@@ -257,13 +236,6 @@ def test_the_budget_holds(
         lineage=[ROOT, *past.ended[:10]],
     )
     assert context(brief, task).tokens <= budget
-
-
-def test_tokens_are_not_underestimated() -> None:
-    """A third of the bytes of plain text, every byte of other scripts."""
-    assert tokens("abcdef") == 2
-    assert tokens("") == 0
-    assert tokens("漢字") == 6
 
 
 def test_t82_a_text_full_of_marks() -> None:

@@ -2,8 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -22,22 +20,25 @@ from tests.orchestrator.proposers.operators.samples import JSON, SOLVER
 POLICY = Policy(editable=("**/*.py", "*.json"), hidden=("secret.py",))
 
 
-async def test_one_proposal() -> None:
-    """A small diff with an operator's name and a sentence, which applies under the task's own policy."""
+async def test_proposals() -> None:
+    """As many small diffs as are asked for, no two alike, each named and told; without editable text, one line."""
     past = Remembered(Tree.of({"solve.py": SOLVER, "data.bin": b"\0"}))
-    [proposal] = await Operators(POLICY).propose(past.brief(1))
-    assert len(proposal.operator) <= 64
-    assert proposal.description.endswith("of solve.py")
-    assert (proposal.text or "").startswith("diff --git a/solve.py b/solve.py\n")
-    assert len((proposal.text or "").splitlines()) < 60
-    assert apply_text(past.trees["1"], proposal.text or "", POLICY) != past.trees["1"]
+    drafts = await Operators(POLICY).propose(past.brief(1, count=40))
+    trees = {apply_text(past.trees["1"], draft.text or "", POLICY).digest for draft in drafts}
+    assert len(trees | {past.trees["1"].digest}) == len(drafts) + 1 == 41
+    for draft in drafts:
+        assert len(draft.operator) <= 64
+        assert draft.description.endswith("of solve.py")
+        assert (draft.text or "").startswith("diff --git a/solve.py b/solve.py\n")
+        assert len((draft.text or "").splitlines()) < 60
+    with pytest.raises(Exhausted, match="no editable file is text"):
+        await Operators(Policy(editable=("*",))).propose(Remembered(Tree.of({"a.bin": b"\0"})).brief(1))
 
 
 async def test_the_same_past_gives_the_same_proposals() -> None:
     """Whether the proposer was there all the time or is new; another seed, number or turn gives another."""
-    past = await search(
-        Operators(POLICY), POLICY, Tree.of({"solve.py": SOLVER}), lambda tree: int(tree.digest[:4], 16), 25, 3
-    )
+    root = Tree.of({"solve.py": SOLVER})
+    past = await search(Operators(POLICY), POLICY, root, lambda tree: int(tree.digest[:4], 16), 25, 3)
     old = Operators(POLICY)
     for number in range(1, 8):
         old_one = await old.propose(past.brief(number, count=3))
@@ -45,14 +46,6 @@ async def test_the_same_past_gives_the_same_proposals() -> None:
     first = await old.propose(past.brief(1))
     for other in (past.brief(2), past.brief(1, seed=2), past.brief(1, again=1)):
         assert await old.propose(other) != first
-
-
-async def test_drafts_differ() -> None:
-    """As many as are asked for, no two alike."""
-    past = Remembered(Tree.of({"solve.py": SOLVER}))
-    drafts = await Operators(POLICY).propose(past.brief(1, count=40))
-    trees = {apply_text(past.trees["1"], draft.text or "", POLICY).digest for draft in drafts}
-    assert len(trees) == len(drafts) == 40
 
 
 async def test_nothing_is_proposed_twice() -> None:
@@ -96,7 +89,9 @@ def paths(tree: Tree, policy: Policy, left_out: str | None = None) -> list[str]:
 
 
 def test_which_files() -> None:
-    """Editable, not hidden, text; small ones first; the parameters only where there is nothing else."""
+    """Editable, not hidden, text; small ones first; the parameters only where there is nothing else. What may be
+    changed in a file that lost its region is not known.
+    """
     tree = Tree.of(
         {
             "src/long.py": SOLVER * 3,
@@ -114,32 +109,16 @@ def test_which_files() -> None:
     assert paths(tree, POLICY, "params.json") == ["solve.py", "src/long.py"]
     assert paths(tree, Policy(editable=("params.json",)), "params.json") == ["params.json"]
     assert paths(tree, Policy(editable=("notes.md",))) == []
-
-
-async def test_nothing_to_work_on() -> None:
-    """A tree without editable text is refused in one line."""
-    past = Remembered(Tree.of({"a.bin": b"\0"}))
-    with pytest.raises(Exhausted, match="no editable file is text"):
-        await Operators(Policy(editable=("*",))).propose(past.brief(1))
-
-
-async def test_the_parameters_of_a_task_without_other_files() -> None:
-    """Then its numbers are what there is to change."""
-    policy = Policy(editable=("params.json",))
-    past = Remembered(Tree.of({"params.json": JSON, "solve.py": SOLVER}))
-    for number in range(1, 20):
-        [proposal] = await Operators(policy, "params.json").propose(past.brief(number, parent="1"))
-        assert proposal.description.endswith("of params.json")
+    region = Policy(editable=("a.txt:X",))
+    assert paths(Tree.of({"a.txt": "1 2 3\n"}), region) == []
+    assert paths(Tree.of({"a.txt": "X-START\n1 2 3\nX-END\n"}), region) == ["a.txt"]
 
 
 def value(tree: Tree, name: str) -> float:
     return float(ast.literal_eval(re.findall(rf"^{name} = (.*)$", tree["a.py"].data.decode(), re.MULTILINE)[-1]))
 
 
-SEEDS = pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))])
-
-
-@SEEDS
+@pytest.mark.parametrize("seed", [0, 1])
 async def test_a_constant_is_found(seed: int) -> None:
     """The score depends on one number among others; it is found to one part in a hundred."""
     root = Tree.of({"a.py": "RATE = 1.0\nDEAD = 5.0\n\n\ndef f(x):\n    return x * RATE\n"})
@@ -154,7 +133,7 @@ async def test_a_constant_is_found(seed: int) -> None:
     assert value(past.tree(past.best), "RATE") == pytest.approx(7.3, rel=0.01)
 
 
-@SEEDS
+@pytest.mark.parametrize("seed", [0, 1])
 async def test_a_comparison_is_found(seed: int) -> None:
     """No number helps here: the edge has to be let in."""
     root = Tree.of({"a.py": "def f(x, y):\n    if x < y:\n        return 0.5\n    return x - y\n"})
@@ -172,15 +151,6 @@ def test_every_operator_is_documented() -> None:
     assert [code_of(cell)[0] for cell in found.column("operator")] == [*ON_CODE, *ON_LINES]
 
 
-def test_libcst_is_imported_only_when_it_is_asked_for() -> None:
-    """The command line starts without it."""
-    program = (
-        "import sys, orchestrator.proposers\nfrom tests.clicking import every_command\nevery_command()\n"
-        "sys.exit('libcst' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
 @pytest.mark.parametrize("region", ["a.py:EVOLVE-BLOCK", "a.py::tuned"])
 async def test_regions_are_respected(region: str) -> None:
     """Operators work inside the region of a file only, and find as much there as in a file of its own."""
@@ -193,13 +163,6 @@ async def test_regions_are_respected(region: str) -> None:
     for draft in drafts:
         assert "in tuned(), line" in draft.description
         apply_text(root, draft.text or "", policy)
-
-
-def test_a_file_that_lost_its_region() -> None:
-    """It is no target: what may be changed in it is not known."""
-    policy = Policy(editable=("a.txt:X",))
-    assert not editable_texts(Tree.of({"a.txt": "1 2 3\n"}), policy)
-    assert editable_texts(Tree.of({"a.txt": "X-START\n1 2 3\nX-END\n"}), policy)
 
 
 async def test_regions_of_other_text() -> None:
