@@ -44,10 +44,12 @@ def test_it_is_what_its_definition_says(nodes: dict[str, Merits], rng: random.Ra
 
 
 def test_a_missing_task_is_the_worst() -> None:
-    """Who lacks a task dominates nobody who has it, and is dominated by whoever has it too."""
+    """Who lacks a task dominates nobody who has it, and is dominated by whoever has it too. A copy gains nothing."""
     assert not dominates({"a": 9.0}, {"a": 1.0, "b": -100.0})
     assert dominates({"a": 1.0, "b": -100.0}, {"a": 1.0})
     assert Frontier([("1.1", {"a": 9.0}), ("1.2", {"a": 1.0, "b": -100.0})]).best_at == {"1.1": ["a"], "1.2": ["b"]}
+    same = {"a": 1.0, "b": 0.0}
+    assert Frontier([("1.3", same), ("1.1", same), ("1.2", same)]).best_at == {"1.1": ["a", "b"]}
 
 
 def test_chances_follow_the_number_of_tasks() -> None:

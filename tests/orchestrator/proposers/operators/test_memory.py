@@ -86,6 +86,9 @@ def test_donors_are_those_that_improved() -> None:
     assert set(names) & {"1.39", "1.33", "1.99"} == {"1.39"}
     assert memory.improving_parent("1.33") == "1"
     assert memory.improving_parent("1.99") is None
+    points = Memory()
+    points.learn([replace(TRIED, params={"x": 1}, operator="tpe", description="x=1")])
+    assert (points.of_file(""), [known.node for known in points.donors("1")]) == (1.0, ["1.1"]), "no places are learnt"
 
 
 def test_a_fresh_memory_knows_the_same() -> None:
