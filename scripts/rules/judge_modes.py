@@ -28,6 +28,10 @@ def is_mode(node: ast.expr) -> bool:
     return last_name(node) == "tier"
 
 
+def last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def is_name_of_mode(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value in NAMES
 
