@@ -12,10 +12,6 @@ STRATEGIES = {type(it).__name__ for it in JUDGE_MODES.values()}
 NAMES = {tier.value for tier in Tier}
 
 
-def last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def is_mode(node: ast.expr) -> bool:
     """Whether an expression stands for the judge's mode: judge.mode, anything.tier, Tier(…), or one of these named."""
     match node:
