@@ -94,7 +94,7 @@ class RelayScript(Script):
         return 0
 
     async def _break(self, guest: Guest) -> None:
-        guest._link.break_off()
+        guest.link.break_off()
         await asyncio.sleep(60)
 
     async def _cut(self, _: Guest) -> None:
@@ -147,11 +147,11 @@ class RelayScript(Script):
         request = b"SC" + encode(["solve", LARGE])
         frame = len(request).to_bytes(4, "big") + nonce + request
         half = len(frame) // 2
-        guest._link.say(Stream.STDOUT, frame[:half])
+        guest.link.say(Stream.STDOUT, frame[:half])
         if does == "streams half":
             raise Died(1)
         await self._halfway(guest)
-        guest._link.say(Stream.STDOUT, frame[half:])
+        guest.link.say(Stream.STDOUT, frame[half:])
 
     async def _halfway(self, guest: Guest) -> None:
         """Something may happen while a request is handed on."""

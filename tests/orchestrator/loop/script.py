@@ -96,14 +96,14 @@ class Script:
             case "report":
                 await self._report(guest)
             case "tampered":
-                guest._link.say(Stream.STDOUT, b"I am PID 1\n")
+                guest.link.say(Stream.STDOUT, b"I am PID 1\n")
                 await asyncio.sleep(60)
             case "flood":
                 guest.log(b"x" * 200_000)
             case "bad name":
                 guest.out["../escape"] = b"x"
             case "break off":
-                guest._link.break_off()
+                guest.link.break_off()
                 await asyncio.sleep(60)
             case "cut":
                 self.world.cut()
@@ -164,7 +164,7 @@ class Script:
             case "no solution":
                 guest.out["result.json"] = b'{"valid": false, "score": null}'
             case "break off":
-                guest._link.break_off()
+                guest.link.break_off()
                 await asyncio.sleep(60)
             case "cut":
                 self.world.cut()
