@@ -49,7 +49,7 @@ def headline(state: State, node: Node, cohort: str | None = None) -> Headline | 
         return Headline(first.metrics, first.cohort, screened=screened, at_most=first.at_most, tier=first.tier)
     # What only the first run has is no ranked metric: every repeat must have those.
     names = [name for name in first.metrics if all(name in it.metrics for it in runs)]
-    medians = {name: _middle([it.metrics[name] for it in runs]) for name in names}
+    medians = {name: middle([it.metrics[name] for it in runs]) for name in names}
     # The median of many is a bound where half of them are.
     at_most = tuple(name for name in names if 2 * sum(name in it.at_most for it in runs) >= len(runs))
     return Headline(medians, first.cohort, runs=len(runs), at_most=at_most, tier=first.tier)
@@ -72,7 +72,7 @@ def repeats_of(state: State, node: Node, cohort: str) -> list[Verdict]:
     return [it.verdict for it in told if it.verdict and it.verdict.valid and it.verdict.cohort == cohort]
 
 
-def _middle(values: Sequence[float]) -> float:
+def middle(values: Sequence[float]) -> float:
     """Their median, also of two whose sum is no number any more."""
     middle = median(values)
     return middle if math.isfinite(middle) else median_low(values) / 2 + median_high(values) / 2

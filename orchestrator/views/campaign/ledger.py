@@ -36,7 +36,7 @@ from orchestrator.wiring.reading import Reading, campaign_folder
 from sandbox.scratch import scratch
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_YOUNG_S = 3600.0
+YOUNG_S = 3600.0
 
 
 @click.group("ledger")
@@ -143,12 +143,12 @@ def _opened(task: Path) -> Iterator[Ledger]:
 def _collected(reading: Reading, dry_run: bool) -> Collected:
     kept = referenced(reading.ledger)
     if not dry_run:
-        return reading.artifacts.gc(kept, _YOUNG_S, time.time())
+        return reading.artifacts.gc(kept, YOUNG_S, time.time())
     # Rehearsed on hard links: what is removed there stays here, and the rule is the same one.
     with scratch("rehearsal", reading.folder) as folder:
         copy = folder / "artifacts"
         shutil.copytree(reading.folder / "artifacts", copy, copy_function=os.link)
-        return Artifacts(copy).gc(kept, _YOUNG_S, time.time())
+        return Artifacts(copy).gc(kept, YOUNG_S, time.time())
 
 
 def referenced(ledger: Ledger) -> set[str]:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from orchestrator.domain.records import Node, Trial
 from orchestrator.domain.state import State
+from orchestrator.ledger import Artifacts
 from orchestrator.text import printable_lines
 from orchestrator.views.campaign.live import LiveLogs
 from orchestrator.views.campaign.opening import (
@@ -68,7 +69,9 @@ def _stored(reading: Reading, node: Node, lines: int | None, as_json: bool) -> N
     if (trial is None or trial.log is None) and node.agent_log is None:
         hint = _why_none(reading, node)
         click.echo(f"no log of {node.id} is stored: {hint}", err=True)
-    agent, own = (_last(reading, digest, lines) for digest in (node.agent_log, trial.log if trial else None))
+    agent, own = (
+        last_lines(reading.artifacts, digest, lines) for digest in (node.agent_log, trial.log if trial else None)
+    )
     if as_json:
         ending = {"trial": trial.id, "ending": trial.ending} if trial else {"trial": None, "ending": None}
         print_json({"node": node.id, **ending, "lines": own, "agent": agent})
@@ -80,16 +83,16 @@ def _stored(reading: Reading, node: Node, lines: int | None, as_json: bool) -> N
             screen.line(line)
 
 
-def _last(reading: Reading, digest: str | None, lines: int | None) -> list[str]:
+def last_lines(artifacts: Artifacts, digest: str | None, lines: int | None) -> list[str]:
     """Of a log that may have a gigabyte, no more is read than is printed; a line without end is cut."""
     if not digest:
         return []
     if lines is None:
-        return list(printable_lines(reading.artifacts.get(digest)))
-    data, start = b"", reading.artifacts.get_part(digest, 0, 0)[1]
+        return list(printable_lines(artifacts.get(digest)))
+    data, start = b"", artifacts.get_part(digest, 0, 0)[1]
     while start and data.count(b"\n") <= lines and len(data) < _MOST_AT_ONCE:
         begins = max(0, start - max(_LEAST_AT_ONCE, len(data)))
-        data, start = reading.artifacts.get_part(digest, begins, start - begins)[0] + data, begins
+        data, start = artifacts.get_part(digest, begins, start - begins)[0] + data, begins
     text = list(printable_lines(data[data.find(b"\n") + 1 :] if start else data))
     return text[max(0, len(text) - lines) :]
 

@@ -63,7 +63,7 @@ _MARKS = {
 }
 _STYLES = {Decision.ACCEPTED: "bold green", Decision.REJECTED: "bold red", Decision.UNJUDGED: "bold yellow"}
 # Of a change that is too long, the digest names it up to here.
-_LONGEST = 1 << 30
+LONGEST = 1 << 30
 _file = click.Path(path_type=Path, dir_okay=False)
 _FORMS: dict[str, Callable[[Report], str]] = {
     "junit": junit,
@@ -212,7 +212,7 @@ async def _gated(
     aim = Aim.BETTER if must_improve else Aim.NOT_WORSE
     # Kept in a file, whatever the user's setting: what the gate leaves behind stands by itself.
     settings = settings.model_copy(update={"ledger": None})
-    with failures_are_no_verdict(), _folder(keep) as kept:
+    with failures_are_no_verdict(), kept_folder(keep) as kept:
         async with (
             open_site() as site,
             open_campaign(folder, site, flags=flags, settings=settings, folder=kept, aim=aim) as opened,
@@ -229,7 +229,7 @@ async def _gated(
 
 
 @contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
+def kept_folder(keep: Path | None) -> Iterator[Path]:
     if keep:
         yield keep
         return
@@ -247,9 +247,9 @@ def read_change(source: str) -> Change:
                 seal.update(piece)
                 kept += piece[: cap + 1 - len(kept)]
                 size += len(piece)
-                if size > _LONGEST:
+                if size > LONGEST:
                     raise click.UsageError(
-                        f"{shown(source)} has more than {format_size(_LONGEST)}; no change is that long"
+                        f"{shown(source)} has more than {format_size(LONGEST)}; no change is that long"
                     )
     except OSError as error:
         raise click.UsageError(f"{shown(source)} cannot be read ({error.strerror})") from None

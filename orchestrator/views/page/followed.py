@@ -67,7 +67,7 @@ class Followed:
         self.found = found
         self.settings = settings
         self._turn = threading.Lock()
-        self._is_over = False
+        self.is_over = False
         self._ledger, self._identity = self._opened()
         self.updates: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self.said: deque[Said] = deque(maxlen=SAID)
@@ -76,7 +76,7 @@ class Followed:
         self._verified, self._epoch, self._broken = START, 0, ""
         self._kept_up_to: Head | None = None
         try:
-            self._read()
+            self.read()
             self.poll()  # a board that was kept is brought up to date
         except BaseException:
             self._ledger.close()
@@ -97,7 +97,7 @@ class Followed:
         self._ledger, identity = self._opened()
         self.views = Sparing()
         self._verified, self._epoch, self._broken = START, 0, ""
-        self._read()
+        self.read()
         self._identity = identity
 
     def _is_replaced(self) -> bool:
@@ -112,7 +112,7 @@ class Followed:
             self._identity = identity
         return False
 
-    def _read(self) -> None:
+    def read(self) -> None:
         """From the beginning: what is appended meanwhile is told by the next update."""
         self._packed = None  # another campaign may have come as far
         self._kept_up_to = None  # until there is a board of this one
@@ -172,12 +172,12 @@ class Followed:
 
     def run(self, work: Callable[["Followed"], T]) -> T:
         with self._turn:
-            if self._is_over:
+            if self.is_over:
                 raise LedgerError("the server ends")
             return work(self)
 
     def close(self) -> None:
-        self._is_over = True  # those who wait for their turn do not take it
+        self.is_over = True  # those who wait for their turn do not take it
         self._state.close()  # what takes long ends here, wherever it is
         with self._turn:
             if self._kept_up_to not in (None, self.reading.head):
@@ -197,7 +197,7 @@ class Followed:
             return None
         if any(record.kind == _RUN_STARTED for record in records):
             # Its task may be another one, with other metrics.
-            self._read()
+            self.read()
             return self.start_again()
         events = [_event(record) for record in records]
         began, names = self.mark, self._forget(records, events)

@@ -21,10 +21,10 @@ from orchestrator.views.page.summary import read_standing, summary_of
 from orchestrator.views.page.waking import Notices
 
 # Between two searches for new campaigns, while somebody looks.
-_LOOK_AGAIN_S = 3.0
-_GAP_S = 0.5
+LOOK_AGAIN_S = 3.0
+GAP_S = 0.5
 # So long a campaign may take to say where it stands, and so many are asked at once.
-_ANSWER_S = 10.0
+ANSWER_S = 10.0
 _READERS = 8
 
 Row = dict[str, Any]
@@ -116,7 +116,7 @@ class Overview:
     async def _look(self) -> None:
         """One that asks during a search waits for what it finds: a page asks for several things at once."""
         async with self._looking:
-            if time.monotonic() - self._looked > _LOOK_AGAIN_S:
+            if time.monotonic() - self._looked > LOOK_AGAIN_S:
                 self._found = await asyncio.to_thread(find_campaigns, self._folders)
                 self._looked = time.monotonic()
 
@@ -127,9 +127,9 @@ class Overview:
                 asyncio.get_running_loop().run_in_executor(self._readers, row_of, found, self._settings)
             )
         asked = self._asked[found.id]
-        await asyncio.wait([asked], timeout=_ANSWER_S)
+        await asyncio.wait([asked], timeout=ANSWER_S)
         if not asked.done():
-            return _unreadable(found, f"it does not answer within {_ANSWER_S:g} s")
+            return _unreadable(found, f"it does not answer within {ANSWER_S:g} s")
         self._asked.pop(found.id, None)
         return asked.result()
 
@@ -162,11 +162,11 @@ class Overview:
                 woken.clear()
                 stirred.clear()
                 await self._tell(changed)
-                await asyncio.sleep(_GAP_S)
+                await asyncio.sleep(GAP_S)
                 if again:
                     continue  # a notice comes before others can see the write that it tells of
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_AGAIN_S):
+                    async with asyncio.timeout(LOOK_AGAIN_S):
                         await stirred.wait()
         finally:
             for watch in watched.values():

@@ -57,7 +57,7 @@ class Resumer:
         words = [f"--{name.replace('_', '-')}={text}" for name, text in _checked(caps).items()]
         with self._alone(found.id):
             before = self._epoch(found.folder)
-            process = self._started(["resume", *words, f"--by={by}", "--", str(found.named.resolve())], found.folder)
+            process = self.start(["resume", *words, f"--by={by}", "--", str(found.named.resolve())], found.folder)
             told = self._outcome(process, found.folder, before)
         again = typed(found.named, "resume", *words)
         if told is None:
@@ -80,7 +80,7 @@ class Resumer:
             with self._guard:
                 self._starting.discard(name)
 
-    def _started(self, words: list[str], folder: Path) -> "subprocess.Popen[bytes]":
+    def start(self, words: list[str], folder: Path) -> "subprocess.Popen[bytes]":
         """With the environment of the person who started the server, as their own command would have: the orchestrator
         asks providers in their name.
         """

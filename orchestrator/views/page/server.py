@@ -33,7 +33,7 @@ from orchestrator.views.page.waking import Notices
 _ANSWERED = 8
 _ASKED = 64
 # Of these, how many may wait for one campaign, which may be one that does not answer.
-_WAITING = 8
+WAITING = 8
 _THREADS = 32
 # Campaigns that are kept in memory; one that nobody looks at gives way to the next.
 MOST_OPEN = 6
@@ -100,7 +100,7 @@ class Server:
         """
         acts, name = _may_act(request.scope), request.path_params.get("id", "")
         alone = self._alone.setdefault((acts, name), asyncio.Lock())
-        if name and not seated and self._waiting[acts, name] >= _WAITING:
+        if name and not seated and self._waiting[acts, name] >= WAITING:
             raise Crowded
         self._waiting[acts, name] += 1
         try:

@@ -33,7 +33,7 @@ _ASKED_S = 0.25
 _BEAT_S = 15.0
 _BEAT = b": \n\n"  # one that left is noticed by this
 # Before one that could not be read is tried again; the last one over and over.
-_AGAIN_S = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
+AGAIN_S = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
 _QUEUED = 64
 # What changes when a campaign does; none is told where some were lost.
 NAMES = {"", "lock", FILE, f"{FILE}-wal"}
@@ -188,7 +188,7 @@ class Broadcast:
 
     async def _polled(self) -> dict[str, Any] | None:
         """Viewers are told of one that cannot be read, and start again when it can."""
-        pauses = itertools.chain(_AGAIN_S, itertools.repeat(_AGAIN_S[-1]))
+        pauses = itertools.chain(AGAIN_S, itertools.repeat(AGAIN_S[-1]))
         while True:
             try:
                 update = await asyncio.to_thread(self._followed.run, Followed.poll)

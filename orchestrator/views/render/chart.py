@@ -130,11 +130,11 @@ def _body(
 ) -> Iterator[Line]:
     labels = axis.labels()
     margin = max(len("no score"), *map(len, labels.values()))
-    place = _Placing(len(points), width - margin - 2 - len("  order"))
+    place = Placing(len(points), width - margin - 2 - len("  order"))
     canvas = _Canvas(place(len(points)) + 1, axis.rows + 1)
     _draw_borders(canvas, points, place, lines)
     _draw_stair(canvas, steps, axis, place, lines)
-    for point in _seen(points, axis, place):
+    for point in visible(points, axis, place):
         row = axis.rows if point.score is None else axis.row(point.score)
         sign = MARK if point.screened else point.look.mark(unicode)
         if point.score is not None and (beyond := axis.beyond(point.score)):
@@ -150,7 +150,7 @@ def _body(
     yield [(" " * (margin + 2) + "1" + " " * gap + (last if len(points) > 1 else "") + "  order", _FAINT)]
 
 
-def _seen(points: Sequence[Point], axis: Axis, place: "_Placing") -> list[Point]:
+def visible(points: Sequence[Point], axis: Axis, place: "Placing") -> list[Point]:
     """Those that no later one hides, which looks alike and stands at the same place. Points may be many, and places are
     few, so this goes through them at once: a call for each would take as long as all that is read for the chart.
     """
@@ -168,7 +168,7 @@ def _seen(points: Sequence[Point], axis: Axis, place: "_Placing") -> list[Point]
 
 
 @dataclass(frozen=True)
-class _Placing:
+class Placing:
     """From an order to a column: some apart while there is room, several in one when there is not."""
 
     count: int
@@ -182,7 +182,7 @@ class _Placing:
         return (order - 1) * self.wide // self.count
 
 
-def _draw_borders(canvas: _Canvas, points: Sequence[Point], place: _Placing, lines: Lines) -> None:
+def _draw_borders(canvas: _Canvas, points: Sequence[Point], place: Placing, lines: Lines) -> None:
     """Where a cohort begins that is not the first: scores left and right of it are not comparable."""
     seen: set[str] = set()
     for point in points:
@@ -194,7 +194,7 @@ def _draw_borders(canvas: _Canvas, points: Sequence[Point], place: _Placing, lin
                 canvas.put(row, place(point.order) - 1, lines.border, _FAINT, 1)
 
 
-def _draw_stair(canvas: _Canvas, steps: Sequence[Step], axis: Axis, place: _Placing, lines: Lines) -> None:
+def _draw_stair(canvas: _Canvas, steps: Sequence[Step], axis: Axis, place: Placing, lines: Lines) -> None:
     for at, step in enumerate(steps):
         column, row = place(step.order), axis.row(step.score)
         end = place(steps[at + 1].order) if at + 1 < len(steps) else canvas.columns

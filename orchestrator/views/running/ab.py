@@ -245,7 +245,7 @@ def _worst(asked: Asked, plans: Mapping[str, Plan]) -> str:
 
 def _work(task: Path, folder: Path, asked: Asked, settings: Settings, *, quiet: bool) -> int:
     for turn in asked.turns():
-        _refuse_hopeless(asked)
+        refuse_hopeless(asked)
         if turn.name in asked.ended:
             continue
         say(f"pair {turn.pair} of {len(asked.seeds)}, {turn.side} ({label(asked.sides[turn.side])}), seed {turn.seed}")
@@ -254,7 +254,7 @@ def _work(task: Path, folder: Path, asked: Asked, settings: Settings, *, quiet: 
             return Exit.INTERRUPTED
         asked = asked.with_ended(turn.name, ended)
         write_asked(folder, asked)
-    _refuse_hopeless(asked)
+    refuse_hopeless(asked)
     return Exit.OK
 
 
@@ -286,7 +286,7 @@ def _told(finished: Finished) -> str:
     return f"{figures.headline(finished.best) or 'no score'}; {finished.reason}"
 
 
-def _refuse_hopeless(asked: Asked) -> None:
+def refuse_hopeless(asked: Asked) -> None:
     """A first pair of which neither side has a baseline: so it will be with all others."""
     first = [asked.ended.get(turn.name) for turn in asked.turns() if turn.pair == 1]
     failed = [it.why for it in first if it and it.failed]

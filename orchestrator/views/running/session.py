@@ -115,11 +115,11 @@ async def _follow(opened: Opened, wanted: Wanted) -> Finished:
     except (PluginFailed, PoolFailed) as error:
         raise CannotOpen(printable(str(error))) from error
     except BaselineFailed as error:
-        tail = f"; the judge's result: {error.log}" if error.log else _notes_on_baseline(bench)
-        raise NoBaseline(printable(f"{error}{tail}; {_advice(bench.state.run, wanted.task)}")) from error
+        tail = f"; the judge's result: {error.log}" if error.log else notes_on_baseline(bench)
+        raise NoBaseline(printable(f"{error}{tail}; {how_to_mend(bench.state.run, wanted.task)}")) from error
 
 
-def _advice(run: Run, task: Path) -> str:
+def how_to_mend(run: Run, task: Path) -> str:
     """`check` looks at the base stage alone; of combinations the log tells, and a stage that is mended begins again."""
     if run.combine is None:
         return f"{typed(task, 'check')} shows more"
@@ -128,7 +128,7 @@ def _advice(run: Run, task: Path) -> str:
     )
 
 
-def _notes_on_baseline(bench: Workbench) -> str:
+def notes_on_baseline(bench: Workbench) -> str:
     """What the judge says of a baseline that is no solution."""
     root = bench.state.nodes.get(bench.state.run.root)
     verdict = root.verdict if root else None

@@ -101,7 +101,7 @@ class SkyPilotBackend:
         """Raises Refused for a place that is no boundary and without the package, ssh or rsync, else Unavailable."""
         admitted(config.infra)
         refuse_without_programs()
-        provisioner = _installed()
+        provisioner = installed()
         await provisioner.check(config.infra)
         tenancy = Tenancy(config.owners_folder)
         backend = cls(
@@ -260,7 +260,7 @@ class SkyPilotBackend:
         return ship
 
 
-def _installed() -> Provisioner:
+def installed() -> Provisioner:
     try:
         from sandbox.backends.skypilot.sdk import SkyPilot
     except ImportError as error:
@@ -272,7 +272,7 @@ async def reap_everywhere(owners_folder: Path | None) -> tuple[list[str], list[s
     """Nothing is launched, so no place is checked. What was ended, and what could not be."""
     tenancy = Tenancy(owners_folder)
     try:
-        return await reap(_installed(), tenancy)
+        return await reap(installed(), tenancy)
     finally:
         tenancy.release()
 

@@ -91,14 +91,18 @@ def blastdoor(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     return Blastdoor(monkeypatch, capfd)
 
 
-def test_exec(packages: Packages, blastdoor: Blastdoor, tmp_path: Path) -> None:
-    """Files and inputs come in, the image is baked there, the log comes out; no engine is looked for."""
+def test_exec_and_reap(packages: Packages, blastdoor: Blastdoor, tmp_path: Path) -> None:
+    """Files and inputs come in, the image is baked there, the log comes out; no engine is looked for. What its backend
+    ended is told.
+    """
     packages.install(BACKEND, PRETEND)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "word").write_text("seen ")
     words = ("exec", "--backend", "pretend", "--image", "mine:1", "--in", "in", "--input", "data=in", "--", "say")
     code, stderr = blastdoor(*words)
     assert (code, blastdoor.stdout) == (0, "seen data\n"), stderr
+    assert blastdoor("reap", "--backend", "pretend") == (0, "")
+    assert blastdoor.stdout == "removed left-behind\n1 removed\n"
 
 
 def test_doctor(packages: Packages, blastdoor: Blastdoor) -> None:
@@ -129,13 +133,6 @@ def test_attack(packages: Packages, blastdoor: Blastdoor) -> None:
     assert (code, "--mutate switches flags of an engine off, and pretend has none" in stderr) == (2, True), stderr
 
 
-def test_reap(packages: Packages, blastdoor: Blastdoor) -> None:
-    """What its backend ended is told."""
-    packages.install(BACKEND, PRETEND)
-    assert blastdoor("reap", "--backend", "pretend") == (0, "")
-    assert blastdoor.stdout == "removed left-behind\n1 removed\n"
-
-
 OWN = """
     async def reap(self):
         return ["mine"], ["stuck"]
@@ -154,7 +151,7 @@ OWN = """
 
 def test_what_it_offers_itself(packages: Packages, blastdoor: Blastdoor) -> None:
     """A provider that lends more than a site is asked for it, and one that offers less says so in one line."""
-    packages.install(BACKEND + OWN, PRETEND)
+    place = packages.install(BACKEND + OWN, PRETEND)
     code, stderr = blastdoor("reap", "--backend", "pretend")
     assert (code, "could not remove stuck" in stderr, blastdoor.stdout) == (
         3,
@@ -166,6 +163,10 @@ def test_what_it_offers_itself(packages: Packages, blastdoor: Blastdoor) -> None
     code, stderr = blastdoor("doctor", "--backend", "pretend", "--json", "--only", "orphan_is_reaped")
     assert code == 0, stderr
     assert json.loads(blastdoor.stdout)["rows"][0]["holds"] is True
+    packages.remove(place)
+    packages.install(BACKEND + '\n    meaningless = {"infra": "--infra means nothing to pretend"}\n', PRETEND)
+    code, stderr = blastdoor("exec", "--backend", "pretend", "--infra", "aws", "--", "true")
+    assert (code, stderr) == (2, "blastdoor: --infra means nothing to pretend\n")
 
 
 ALL = (["exec", "--", "true"], ["doctor"], ["attack"], ["reap"])
@@ -219,10 +220,3 @@ def test_its_faults(
         assert stderr.startswith(f"blastdoor: {WHO}"), stderr
         assert says in stderr
     assert blastdoor("--version")[0] == blastdoor("exec", "--help")[0] == 0
-
-
-def test_an_option_that_means_nothing_there(packages: Packages, blastdoor: Blastdoor) -> None:
-    """Its package says which, in its own words."""
-    packages.install(BACKEND + '\n    meaningless = {"infra": "--infra means nothing to pretend"}\n', PRETEND)
-    code, stderr = blastdoor("exec", "--backend", "pretend", "--infra", "aws", "--", "true")
-    assert (code, stderr) == (2, "blastdoor: --infra means nothing to pretend\n")

@@ -37,24 +37,28 @@ def reap(monkeypatch: pytest.MonkeyPatch, engine: Engine, *words: str) -> Result
     return ran
 
 
-def test_what_was_ended_on_connecting_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = reap(monkeypatch, Engine(reaped=("a",), later=["b"]))
-    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "removed a\nremoved b\n2 removed\n", "")
-
-
-def test_what_could_not_be_ended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each by name, on stderr, with what to do; the exit code is that of a provider that failed half-way."""
-    ran = reap(monkeypatch, Engine(reaped=("a",), unreaped=("b",)))
-    assert (ran.exit_code, ran.stdout) == (3, "removed a\n1 removed, 1 could not be removed\n")
-    assert ran.stderr == "could not remove b: run `blastdoor reap` again once the provider answers\n"
+@pytest.mark.parametrize(
+    ("engine", "code", "out", "err"),
+    [
+        (Engine(), 0, "nothing was left behind\n", ""),
+        (Engine(reaped=("a",), later=["b"]), 0, "removed a\nremoved b\n2 removed\n", ""),
+        (
+            Engine(reaped=("a",), unreaped=("b",)),
+            3,
+            "removed a\n1 removed, 1 could not be removed\n",
+            "could not remove b: run `blastdoor reap` again once the provider answers\n",
+        ),
+    ],
+)
+def test_what_was_ended_is_told(monkeypatch: pytest.MonkeyPatch, engine: Engine, code: int, out: str, err: str) -> None:
+    """On connecting, too. What could not be ended is told by name, on stderr, with what to do; the exit code is that of
+    a provider that failed half-way.
+    """
+    ran = reap(monkeypatch, engine)
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (code, out, err)
 
 
 def test_json_has_what_was_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = reap(monkeypatch, Engine(reaped=("a",), unreaped=("b",)), "--json")
     assert (ran.exit_code, json.loads(ran.stdout)) == (3, ["a"])
     assert "could not remove b" in ran.stderr
-
-
-def test_nothing_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = reap(monkeypatch, Engine())
-    assert (ran.exit_code, ran.stdout, ran.stderr) == (0, "nothing was left behind\n", "")

@@ -19,7 +19,7 @@ def test_what_is_left_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     async def reap(provisioner: Provisioner, tenancy: Tenancy) -> tuple[list[str], list[str]]:
         return [], ["bd-stuck"]
 
-    monkeypatch.setattr(backend, "_installed", object)
+    monkeypatch.setattr(backend, "installed", object)
     monkeypatch.setattr(backend, "reap", reap)
     ran = runner().invoke(cli, ["reap", "--backend", "skypilot"])
     assert (ran.exit_code, ran.stdout) == (3, "0 removed, 1 could not be removed\n")
@@ -36,7 +36,7 @@ def test_no_place_is_demanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         swept.append(tenancy)
         return ["bd-left"], []
 
-    monkeypatch.setattr(backend, "_installed", object)
+    monkeypatch.setattr(backend, "installed", object)
     monkeypatch.setattr(backend, "reap", reap)
     ran = runner().invoke(cli, ["reap", "--backend", "skypilot"])
     assert (ran.exit_code, ran.output) == (0, "removed bd-left\n1 removed\n")

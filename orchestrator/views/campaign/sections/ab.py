@@ -133,7 +133,7 @@ def every_pair(it: AbMaterial) -> Section:
     data = []
     for pair, number in zip(it.comparing.pairs, _numbers(it), strict=True):
         ends = [_score(of.final) for of in (pair.a, pair.b)]
-        to = [_to_target(of, target, scale) for of in (pair.a, pair.b)]
+        to = [attempts_to_target(of, target, scale) for of in (pair.a, pair.b)]
         first = it.asked.first[number - 1]
         rows.append([f"{number}", f"{pair.seed}", *ends, *to, first, _spent(pair)])
         data.append({"pair": number, "seed": pair.seed, "first": first, "a": asdict(pair.a), "b": asdict(pair.b)})
@@ -141,7 +141,7 @@ def every_pair(it: AbMaterial) -> Section:
     return Section("pairs", "Every pair", body=[Table(columns, rows)] if rows else [], data={"pairs": data}, open=True)
 
 
-def _to_target(of: Outcome, target: float | None, scale: Scale) -> Words:
+def attempts_to_target(of: Outcome, target: float | None, scale: Scale) -> Words:
     if target is None:
         return ""
     at = of.reached(target, scale)

@@ -133,7 +133,7 @@ class Story:
         **more: float,
     ) -> str:
         node = str(run)
-        self._promote(node, 0, Tree.of(files or {"solve.py": "print(1)\n", "params.json": "{}\n"}))
+        self.promote(node, 0, Tree.of(files or {"solve.py": "print(1)\n", "params.json": "{}\n"}))
         self.score(node, {"score": value, **more}, cohort)
         self.tell(e.AttemptEnded(node=node, ending=Ending.SCORED, kept=True, why="baseline"))
         self.tell(e.ChampionChanged(run=run, node=node, cohort=cohort, over=None))
@@ -160,11 +160,11 @@ class Story:
         told = {"operator": "random", "description": "rows=3 rate=0.1", "params": {"rows": 3, "rate": 0.1}, **proposed}
         self.tell(e.Proposed(node=node, draft=1, tree="b" * 64, **told))
         changed = Tree({**self.trees[parent], **Tree.of(files or {"params.json": f'{{"node": "{node}"}}\n'})})
-        self._promote(node, 1, changed, parent)
+        self.promote(node, 1, changed, parent)
         if value is not None:
             self.score(node, {"score": value}, cohort, outputs=outputs, log=log, **(verdict or {}))
         else:
-            trial = self._trial(node)
+            trial = self.trial(node)
             if not ending:
                 return node
             failed = e.TrialEnded(
@@ -226,7 +226,7 @@ class Story:
         subject: str = "",
         **more: Any,
     ) -> None:
-        trial = self._trial(node, purpose, subject)
+        trial = self.trial(node, purpose, subject)
         told = {"tier": Tier.DATA, "mode": purpose.mode, "cohort": cohort, **more}
         self.tell(
             e.TrialEnded(
@@ -244,7 +244,7 @@ class Story:
             ),
         )
 
-    def _promote(self, node: str, draft: int, tree: Tree, parent: str | None = None) -> None:
+    def promote(self, node: str, draft: int, tree: Tree, parent: str | None = None) -> None:
         self.trees[node] = tree
         commit = "b" * 40
         if self._candidates:
@@ -253,7 +253,7 @@ class Story:
         diff = self.keep(difference(self.trees[parent] if parent else Tree(), tree).encode())
         self.tell(e.Promoted(node=node, draft=draft, why="the only draft", commit=commit, diff=diff))
 
-    def _trial(self, node: str, purpose: Purpose = Purpose.SUBMIT, subject: str = "") -> str:
+    def trial(self, node: str, purpose: Purpose = Purpose.SUBMIT, subject: str = "") -> str:
         trial = f"{node}-{self.state.nodes[node].trials + 1}"
         self.tell(e.TrialIntended(trial=trial, node=node, purpose=purpose, draft=1, subject=subject))
         return trial

@@ -47,17 +47,28 @@ def noisy_scores(folder: Path | None = None) -> Story:
 
 
 def models_and_roles(folder: Path | None = None) -> Story:
-    """Calls of two roles, a flag and a hold."""
+    """Calls of two roles, a flag, and a hold that goes to quarantine."""
     story = Story(folder, task={"roles": {"evolver": {}, "verifier": {}}}).open(usd=5_000_000, proposer="llm")
     story.baseline(1.0)
     best = story.attempt("1", 2.0, kept=True)
-    spent, tokens = Spent(microdollars=300_000, tokens=1_100), Tokens(input=700, output=300, cache_read=100)
-    for call, role in (("c1", ModelRole.USER), ("c2", ModelRole.VERIFIER)):
-        of: dict[str, Any] = {"node": best, "call": call, "role": role, "model": f"a-model `{call}`"}
+    spent = Spent(microdollars=300_000, tokens=1_100)
+    tokens = Tokens(input=700, output=300, cache_read=60, cache_write=40)
+
+    def called(node: str, call: str, role: ModelRole) -> None:
+        of: dict[str, Any] = {"node": node, "call": call, "role": role, "model": f"a-model `{call[:2]}`"}
         story.tell(e.ModelCallIntended(**of, worst=spent))
         story.tell(e.ModelCallEnded(**of, ending=CallEnding.COMPLETE, tokens=tokens, spent=spent))
+
+    called(best, "c1", ModelRole.USER)
+    called(best, "c2", ModelRole.VERIFIER)
     story.tell(e.Reviewed(node=best, draft=1, finding="flag", reasons=HOSTILE))
-    return story.tell(e.OffersCounted(node=best, offered=3, distinct=1, refused=1))
+    story.tell(e.OffersCounted(node=best, offered=3, distinct=1, refused=1))
+    held = story.opened("1")
+    story.tell(e.Proposed(node=held, draft=1, operator="llm", description="reads the gold"))
+    called(held, "c1 again", ModelRole.USER)
+    story.tell(e.Reviewed(node=held, draft=1, finding="hold", reasons="it opens the answers"))
+    why = f"the verifier holds it: it opens the answers; blastdoor release {held} lets it go on"
+    return story.tell(e.AttemptQuarantined(node=held, ending=Ending.HELD, why=why))
 
 
 def pruned_and_held_out(folder: Path | None = None) -> Story:

@@ -1,6 +1,7 @@
 """What a campaign says of its judge's audit: its score, whether it was whole, and whether it was of this very judge."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +21,19 @@ from tests.clicking import runner
 from tests.orchestrator.views.campaign.builder import Story, campaign, material
 from tests.orchestrator.views.judging.stage import METRIC, Stage, write_task
 
-HOLE = Hole(
-    adversary="NaN", way="NaN: <b>", how="beats the baseline", metrics={"score": 9.0}, mend="refuse it", accepted=False,
-    reproduce="",
-)  # fmt: skip
+SCORE = {"score": 9.0}
+HOLE = Hole(adversary="NaN", way="NaN: <b>", how="wins", metrics=SCORE, mend="refuse it", accepted=False, reproduce="")
+
+
+def audit_of(digests: Mapping[str, str], **more: Any) -> AuditRecord:
+    """One that is kept beside a task."""
+    about = {"blastdoor": "1", "ended_at": "2026-11-17T10:00:00Z", "task": "t", "asked": Asked(runs=3)}
+    return AuditRecord.model_validate({**about, "digests": dict(digests), **more})
 
 
 def record(story: Story, **more: Any) -> AuditRecord:
     run = story.state.run
-    held: dict[str, Any] = {"good": True, "held": 23, "tried": 23, "asked": Asked(runs=3), **more}
-    return AuditRecord(
-        blastdoor="1", ended_at="2026-11-17T10:00:00Z", task="t", digests={**run.digests, "task": run.task}, **held
-    )
+    return audit_of({**run.digests, "task": run.task}, **{"good": True, "held": 23, "tried": 23, **more})
 
 
 def told(story: Story, found: AuditRecord) -> tuple[str, dict[str, Any]]:
@@ -42,30 +44,22 @@ def told(story: Story, found: AuditRecord) -> tuple[str, dict[str, Any]]:
 
 
 def test_the_score() -> None:
-    """Of this very judge, and whole: so many of so many, and when."""
+    """Of this very judge, and whole: so many of so many, and when. A part of an audit is called one, and so is what
+    could not be tried. A judge that was changed since has no score of its own.
+    """
     story = campaign(4)
     line, data = told(story, record(story))
     assert line == "Audited on 11-17 10:00:00: the judge held against 23 of 23."
     assert (data["good"], data["held"], data["tried"], data["part"], data["changed_since"]) == (True, 23, 23, "", [])
-
-
-def test_what_was_left_out() -> None:
-    """A part of an audit is called one, and so is what could not be tried."""
-    story = campaign(4)
     line, _ = told(story, record(story, asked=Asked(runs=3, only=("NaN", "zeros", "huge"))))
     assert line.endswith("the judge held against 23 of 23, of a part: `only “NaN”, “zeros” and 1 more`.")
     untried = (Untried(adversary="slow", why="it timed out"),)
     line, data = told(story, record(story, untried=untried, good=False))
     assert line.endswith("the judge held against 23 of 23, 1 could not be tried.")
     assert (data["good"], data["untried"]) == (False, ["slow"])
-
-
-def test_of_another_version() -> None:
-    """A judge that was changed since has no score of its own."""
-    story = campaign(4)
     made = record(story)
-    other = made.model_copy(update={"digests": {**made.digests, "judge": "0" * 64, "task": "1" * 64}})
-    line, data = told(story, other)
+    other = {**made.digests, "judge": "0" * 64, "task": "1" * 64}
+    line, data = told(story, made.model_copy(update={"digests": other}))
     assert "is of another version (the task file, the judge changed since); of that one it says" in line
     assert (data["good"], data["changed_since"]) == (False, ["the task file", "the judge"])
 
@@ -100,10 +94,7 @@ async def test_a_campaign_tells_what_was_kept(tmp_path: Path) -> None:
         digests = dict(opened.bench.jobs.snapshot.digests)
     assert digests["task"] == run.task, "the digest of the task file is known from the run alone"
     for image, changed in ((terms["image"], []), ("another", ["the candidate's image"])):
-        made = AuditRecord(
-            blastdoor="1", ended_at="2026-11-17T10:00:00Z", task="t", good=True, held=5, tried=5, asked=Asked(runs=3),
-            digests=digests, fingerprint={**terms, "image": image},
-        )  # fmt: skip
+        made = audit_of(digests, good=True, held=5, tried=5, fingerprint={**terms, "image": image})
         keep_audit(folder, made, made.model_dump_json())
         result = runner().invoke(report.command, [str(folder), "--json"], obj=settings)
         assert json.loads(result.stdout)["audit"]["changed_since"] == changed, result.output

@@ -13,20 +13,17 @@ from tests.orchestrator.views.campaign.conftest import Stage
 
 
 def test_replayed(stage: Stage) -> None:
-    """Where scores are strict: what the replay gave, and how many stood."""
-    stage.story.score("1.1", {"score": 1.9}, purpose=Purpose.REPLAY)
-    text = stage.run("show", "1.1")
-    assert "certified" in text
-    assert "replayed  1.9" in text
-    assert "1 candidate put to the test, 1 kept" in stage.run("status")
-    assert "1 candidate put to the test, 1 kept" in stage.run("report")
-    assert stage.json("status")["certified"] == {"tested": 1, "kept": 1}
-
-
-def test_nothing_was_tested(stage: Stage) -> None:
-    """Where nothing was put to a test, nothing is said of it."""
+    """Where scores are strict: what the replay gave, and how many stood; before that nothing is said of it."""
     assert "tested" not in stage.run("status")
     assert "put to the test" not in stage.run("report")
+    more = Stage(stage.folder.with_name("replayed"))
+    more.story.open().baseline(1.0)
+    more.story.attempt("1", 2.0, kept=True)
+    more.story.score("1.1", {"score": 1.9}, purpose=Purpose.REPLAY)
+    assert "replayed  1.9" in more.run("show", "1.1")
+    for words in ("status", "report"):
+        assert "1 candidate put to the test, 1 kept" in more.run(words)
+    assert more.json("status")["certified"] == {"tested": 1, "kept": 1}
 
 
 @pytest.fixture
@@ -69,6 +66,7 @@ def test_tested(noisy: Stage) -> None:
     assert "measured 5 times, 2 tests against it" in noisy.run("show", "1")
     assert noisy.json("show", "1.2")["certified"]["level"].startswith("0.00417 ")
     assert "2 candidates put to the test, 1 kept" in noisy.run("status")
+    assert noisy.json("status")["machine"] is None, "too little is known of the machine"
 
 
 @pytest.fixture
@@ -91,22 +89,14 @@ def in_turn(tmp_path: Path) -> Stage:
 
 
 def test_tested_in_turn(in_turn: Stage) -> None:
-    """Both medians are of the runs of the test, and a log is never the champion's."""
-    text = in_turn.run("show", "1.1")
-    assert "24 times; the champion 1 24 times, in turn" in text
+    """Both medians are of the runs of the test, and a log is never the champion's. That the machine drifted is said in
+    one line, and that no verdict depends on it.
+    """
+    assert "24 times; the champion 1 24 times, in turn" in in_turn.run("show", "1.1")
     assert in_turn.json("logs", "1.1")["trial"] == "1.1-49"
-
-
-def test_machine_that_drifts(in_turn: Stage) -> None:
-    """That the machine drifted is said in one line by status and report, and that no verdict depends on it."""
-    for text in (in_turn.run("status"), in_turn.run("report").replace("\n", " ")):
+    report = in_turn.run("report").replace("\n", " ")
+    for text in (in_turn.run("status"), report):
         assert "he machine drifted: 1 measured score " in text
-    assert "no verdict depends on it" in in_turn.run("report").replace("\n", " ")
+    assert "no verdict depends on it" in report
     assert in_turn.json("status")["machine"]["p"] < 0.001
     assert in_turn.json("report")["machine"]["measured"] == 24
-
-
-def test_machine_that_stands_still(noisy: Stage) -> None:
-    """Where too little is known of the machine, nothing is said of it."""
-    assert noisy.json("status")["machine"] is None
-    assert "drifted" not in noisy.run("report")

@@ -27,19 +27,37 @@ def every_command() -> dict[str, click.Command]:
 def test_all_are_there() -> None:
     """Every command of the campaign's views, each with a line of help."""
     assert {command.name for command in commands_in("campaign")} == {
-        "status", "chart", "tree", "show", "diff", "logs", "report", "export", "apply", "ledger",
-        "pause", "credit", "playbook", "stalls", "inject", "requeue", "release", "cancel", "steer", "accept", "decline",
-    }  # fmt: skip
+        "status",
+        "chart",
+        "tree",
+        "show",
+        "diff",
+        "logs",
+        "report",
+        "export",
+        "apply",
+        "ledger",
+        "pause",
+        "credit",
+        "playbook",
+        "stalls",
+        "inject",
+        "requeue",
+        "release",
+        "cancel",
+        "steer",
+        "accept",
+        "decline",
+    }
     assert all(command.help for command in every_command().values())
 
 
-@pytest.mark.parametrize("name", every_command())
-def test_the_task_is_the_last_word_and_json_is_everywhere(name: str) -> None:
+def test_the_task_is_the_last_word_and_json_is_everywhere() -> None:
     """Its default is the folder one is in."""
-    params = every_command()[name].params
-    assert any("--json" in param.opts for param in params)
-    arguments = [param for param in params if isinstance(param, click.Argument)]
-    assert arguments[-1].name in ("task", "words")
+    for name, command in every_command().items():
+        assert any("--json" in param.opts for param in command.params), name
+        arguments = [param for param in command.params if isinstance(param, click.Argument)]
+        assert arguments[-1].name in ("task", "words"), name
 
 
 def test_a_folder_that_is_not_there(stage: Stage, tmp_path: Path) -> None:
@@ -55,8 +73,12 @@ def test_chart_and_tree(stage: Stage) -> None:
     assert picture[0].endswith("best 2 at 1.1")
     assert len(picture) <= 15
     assert stage.json("chart")["points"][3] == {
-        "order": 4, "node": "1.3", "status": "failed", "score": None, "cohort": None,
-    }  # fmt: skip
+        "order": 4,
+        "node": "1.3",
+        "status": "failed",
+        "score": None,
+        "cohort": None,
+    }
     assert "1.1.1 ▸ running" in stage.run("tree")
     assert len(stage.json("tree")) == 5
     assert "there is no metric speed; metrics are score" in stage.refused("chart", "--metric", "speed")
@@ -83,23 +105,22 @@ def test_a_damaged_artifact_is_one_line(stage: Stage) -> None:
 
 
 @pytest.mark.usefixtures("on_disk")
-@pytest.mark.parametrize("words", [["tree"], ["chart"], ["status"], ["show", "1.2"]])
-def test_an_encoding_without_unicode(stage: Stage, words: list[str]) -> None:
+def test_an_encoding_without_unicode(stage: Stage) -> None:
     """Where the terminal has no UTF-8, everything is drawn in ASCII, and nothing breaks."""
     stage.story.attempt("1", 0.1, description="größer … 漢字")
     stage.write()
-    told = _run(stage, words, {"PYTHONIOENCODING": "ascii", "COLUMNS": "70", "LINES": "20"})
-    assert told.isascii()
-    assert "score" in told
+    words = [sys.executable, "-c", _PROGRAM, str(stage.folder), "tree", "chart", "status", "show 1.2"]
+    env = _environment({"PYTHONIOENCODING": "ascii", "COLUMNS": "70", "LINES": "20"})
+    told = subprocess.run(words, env=env, capture_output=True, check=True).stdout.decode("ascii")
+    assert told.count("score") > 4
 
 
 @pytest.mark.usefixtures("on_disk")
 def test_colours_in_a_terminal_only(stage: Stage) -> None:
-    """A terminal gets them, a pipe and NO_COLOR do not."""
+    """A terminal gets them, NO_COLOR does not."""
     stage.write()
-    assert "\x1b" not in _run(stage, ["tree"], {})
-    assert "\x1b[1;32m" in _in_terminal(stage, ["tree"], {})
-    assert "32m" not in _in_terminal(stage, ["tree"], {"NO_COLOR": "1"})
+    assert "\x1b[1;32m" in _in_terminal(stage, "tree", {})
+    assert "32m" not in _in_terminal(stage, "tree", {"NO_COLOR": "1"})
 
 
 def test_a_pipe_has_a_usual_width(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,8 +148,10 @@ def test_lines_have_colours_where_they_are_wanted(
 
 
 _PROGRAM = """
+import sys
 from orchestrator.views.cli import cli
-cli()
+for words in sys.argv[2:]:
+    cli([*words.split(), sys.argv[1]], standalone_mode=False)
 """
 
 
@@ -137,19 +160,9 @@ def _environment(more: dict[str, str]) -> dict[str, str]:
     return {**kept, "TERM": "xterm-256color", "PYTHONPATH": str(Path.cwd()), "LC_ALL": "C.UTF-8", **more}
 
 
-def _run(stage: Stage, words: list[str], more: dict[str, str]) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, *words, str(stage.folder)],
-        env=_environment(more),
-        capture_output=True,
-        check=True,
-    )
-    return done.stdout.decode("ascii" if "PYTHONIOENCODING" in more else "utf-8")
-
-
-def _in_terminal(stage: Stage, words: list[str], more: dict[str, str]) -> str:
+def _in_terminal(stage: Stage, words: str, more: dict[str, str]) -> str:
     ours, theirs = pty.openpty()
-    program = [sys.executable, "-c", _PROGRAM, *words, str(stage.folder)]
+    program = [sys.executable, "-c", _PROGRAM, str(stage.folder), words]
     child = subprocess.Popen(program, env=_environment(more), stdout=theirs)
     os.close(theirs)
     data = bytearray()
@@ -175,14 +188,13 @@ def test_the_best_is_shown_where_no_node_is_named(stage: Stage) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["apply", "cancel", "requeue", "release", "accept", "decline", "guards"])
-def test_a_task_alone_where_a_node_is_needed(stage: Stage, name: str) -> None:
+def test_a_task_alone_where_a_node_is_needed(stage: Stage) -> None:
     """The line says that the node is missing and shows the command, the folder quoted."""
     folder = stage.folder.rename(stage.folder.with_name("my task"))
-    command = {**every_command(), "guards": guards.command}[name]
-    result = runner().invoke(command, [str(folder)], prog_name=name)
-    assert result.exit_code == 2
-    assert f"name a node before it, like blastdoor {name} best '{folder}'" in result.stderr
+    for name in ("apply", "cancel", "requeue", "release", "accept", "decline", "guards"):
+        result = runner().invoke({**every_command(), "guards": guards.command}[name], [str(folder)], prog_name=name)
+        assert result.exit_code == 2
+        assert f"name a node before it, like blastdoor {name} best '{folder}'" in result.stderr
 
 
 def test_folders_in_hints_are_quoted(tmp_path: Path) -> None:

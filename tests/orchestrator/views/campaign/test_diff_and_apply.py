@@ -59,7 +59,11 @@ def test_t57_a_diff_is_escaped(stage: Stage) -> None:
 
 
 def test_apply_writes_the_workspace(stage: Stage) -> None:
-    """The file of the node is there afterwards; a second time there is nothing to do."""
+    """A dry run prints the diff and writes nothing. Then the file of the node is there; a second time there is nothing
+    to do.
+    """
+    assert '+{"node": "1.1"}' in stage.run("apply", "best", "--dry-run")
+    assert (stage.workspace / "params.json").read_text() == "{}\n"
     assert "1 file (params.json)" in stage.run("apply", "best")
     assert (stage.workspace / "params.json").read_text() == '{"node": "1.1"}\n'
     assert "already" in stage.run("apply", "best")
@@ -87,32 +91,20 @@ def test_apply_keeps_what_was_edited_after_it(stage: Stage, node: str) -> None:
     assert (stage.workspace / "params.json").read_text() == "mine\n"
 
 
-def test_apply_dry_run_writes_nothing(stage: Stage) -> None:
-    """The diff is printed, the workspace stays."""
-    assert '+{"node": "1.1"}' in stage.run("apply", "best", "--dry-run")
-    assert (stage.workspace / "params.json").read_text() == "{}\n"
-
-
-def test_apply_refuses_a_changed_file(stage: Stage) -> None:
-    """A file that was edited meanwhile is named and kept."""
+def test_apply_refuses(stage: Stage, tmp_path: Path) -> None:
+    """A file that was edited meanwhile is named and kept; --to names another folder, which must have the files as they
+    were; what was never promoted has nothing to apply.
+    """
+    node = stage.story.opened("1")
+    assert f"{node} has no candidate" in stage.refused("apply", node)
     (stage.workspace / "params.json").write_text("mine\n")
     assert "params.json was changed since the run began" in stage.refused("apply", "best")
     assert (stage.workspace / "params.json").read_text() == "mine\n"
-
-
-def test_apply_to_another_folder(stage: Stage, tmp_path: Path) -> None:
-    """--to names the folder; it must have the files as they were."""
     other = tmp_path / "other"
     other.mkdir()
     assert "params.json is missing" in stage.refused("apply", "best", "--to", str(other))
     (other / "params.json").write_text("{}\n")
     assert stage.json("apply", "best", "--to", str(other))["written"] == ["params.json"]
-
-
-def test_apply_a_node_without_a_candidate(stage: Stage) -> None:
-    """What was never promoted has nothing to apply."""
-    node = stage.story.opened("1")
-    assert f"{node} has no candidate" in stage.refused("apply", node)
 
 
 def test_place_changes_adds_and_removes(folder: Path) -> None:
@@ -123,19 +115,17 @@ def test_place_changes_adds_and_removes(folder: Path) -> None:
 
 
 def test_place_keeps_modes(folder: Path) -> None:
-    """A private file stays private, one's own executable bit too; a setuid bit does not survive new content."""
-    (folder / "a.py").chmod(0o4710)
-    place(folder, OLD, NEW)
-    assert (folder / "a.py").stat().st_mode & 0o7777 == 0o710
-
-
-def test_place_a_mode_alone(folder: Path) -> None:
-    """Where only the executable bit differs, it is changed, once."""
+    """Where only the executable bit differs, it is changed, once. A private file stays private, one's own executable
+    bit too; a setuid bit does not survive new content.
+    """
     run = Tree({**OLD, "a.py": File(b"one\n", executable=True)})
     (folder / "a.py").chmod(0o640)
     assert place(folder, OLD, run) == ["a.py"]
     assert (folder / "a.py").stat().st_mode & 0o777 == 0o750
     assert place(folder, OLD, run) == []
+    (folder / "a.py").chmod(0o4710)
+    place(folder, OLD, NEW)
+    assert (folder / "a.py").stat().st_mode & 0o7777 == 0o710
 
 
 @pytest.mark.parametrize("name", ["a.py", "gone.py", "new/run.sh"])
@@ -166,11 +156,13 @@ def test_place_never_follows_a_link(folder: Path, tmp_path: Path) -> None:
     assert contents(outside) == {"a.py": b"one\n"}
 
 
-@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "..", "a//b", "x\0y", "a/.GIT/config"])
-def test_place_stays_inside(folder: Path, path: str) -> None:
-    """A path that leads out is refused, wherever it came from."""
-    with pytest.raises(NotPlaced, match="no plain path"):
-        place(folder, Tree(), Tree.of({path: "x"}))
+def test_place_stays_inside(folder: Path) -> None:
+    """A path that leads out is refused, wherever it came from; so is a folder that is not there."""
+    for path in ("../x", "/etc/x", "a/../../x", "..", "a//b", "x\0y", "a/.GIT/config"):
+        with pytest.raises(NotPlaced, match="no plain path"):
+            place(folder, Tree(), Tree.of({path: "x"}))
+    with pytest.raises(NotPlaced, match="is not a folder"):
+        place(folder / "nowhere", OLD, NEW)
 
 
 def test_place_in_a_folder_that_can_not_be_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,12 +177,6 @@ def test_place_in_a_folder_that_can_not_be_written(folder: Path, monkeypatch: py
         place(folder, OLD, NEW)
     assert contents(folder) == before
     assert not (folder / "new").exists()
-
-
-def test_place_needs_a_folder(tmp_path: Path) -> None:
-    """A folder that is not there is said in one line."""
-    with pytest.raises(NotPlaced, match="is not a folder"):
-        place(tmp_path / "nowhere", OLD, NEW)
 
 
 def test_a_repository_task_is_applied_at_its_folder(tmp_path: Path) -> None:

@@ -38,8 +38,7 @@ class Kept:
     """Rows as a ledger has them; `read` are those that were asked for one by one, `all_of` kinds read as a whole."""
 
     def __init__(self, state: State) -> None:
-        keys = [(kind, name) for kind, records in state._records.items() for name in records]
-        self.every = {key: body for key in keys if (body := state.row(key))}
+        self.every = {key: body for key in sorted(state.touched) if (body := state.row(key))}
         self.read: list[str] = []
         self.all_of: list[str] = []
 
@@ -94,7 +93,7 @@ def test_of_each_kind(kind: Callable[[], Story]) -> None:
     assert_same(kind())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_of_any_course(seed: int) -> None:
     """With several tasks, cohorts, runs, replays, findings and endings in any order."""
     draw = random.Random(seed)

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 import pytest
 
-from orchestrator.domain.audit import Asked, AuditRecord, Hole
 from orchestrator.loop.campaign import Finished
 from orchestrator.task import load_task
 from orchestrator.task.audits import keep_audit
@@ -15,6 +14,7 @@ from orchestrator.views.cli import cli
 from orchestrator.wiring.beginning import How
 from tests.clicking import runner
 from tests.orchestrator.loop.scripted import scripted, write_task, written
+from tests.orchestrator.views.campaign.test_audited import HOLE, audit_of
 
 WINNER = written({"value": 7, "ballast": 2})
 
@@ -36,48 +36,35 @@ def asked(folder: Path, *words: str, code: int = 0) -> str:
     return " ".join(result.output.split())
 
 
-@pytest.mark.parametrize("words", [("show", "1.1"), ("show", "1.1.1"), ("status",), ("report",), ("minimise",)])
-async def test_told(folder: Path, words: tuple[str, ...]) -> None:
-    """Wherever a winner is told of, what is left of it is, too; where there is room, with what each part is worth."""
-    text = asked(folder, *words)
-    assert "1.1.1 has 1 of the 2 parts of 1.1" in text
-    if words != ("status",):
-        assert "ballast" in text
-        assert "-7" in text
-
-
-async def test_programs(folder: Path) -> None:
-    """Programs get the table, too."""
+async def test_a_smaller_winner_is_told_and_taken_over(folder: Path, tmp_path: Path) -> None:
+    """Wherever a winner is told of, what is left of it is, too; where there is room, with what each part is worth, and
+    for programs as a table. A person who takes the winner over is told of the smaller change, and gets it with
+    --minimal; so does who exports it. What has no smaller one is one line.
+    """
+    for words in (("show", "1.1"), ("show", "1.1.1"), ("status",), ("report",), ("minimise",)):
+        text = asked(folder, *words)
+        assert "1.1.1 has 1 of the 2 parts of 1.1" in text, words
+        assert words == ("status",) or ("ballast" in text and "-7" in text), words
     found = json.loads(asked(folder, "show", "1.1", "--json"))["minimal"]
     assert (found["node"], found["offered"], found["complete"]) == ("1.1.1", True, True)
     assert [(part["where"], part["worth"]) for part in found["kept"]] == [("params.json: value", {"score": 0.0})]
     assert json.loads(asked(folder, "report", "--json"))["minimal"] == found
-
-
-async def test_apply(folder: Path) -> None:
-    """A person who takes the winner over is told of the smaller change, and gets it with --minimal."""
+    for refused, told in (
+        (("minimise", "1"), "1 is the baseline: it has no change to take apart"),
+        (("minimise", "1.9"), "there is no node 1.9"),
+        (("apply", "1", "--minimal"), "1 is the baseline: it has no change to make smaller"),
+    ):
+        assert told in asked(folder, *refused, code=2)
     assert "1.1.1 keeps the score of 1.1 with a smaller change" in asked(folder, "apply", "best", "--dry-run")
     assert "1.1.1 applied" in asked(folder, "apply", "best", "--minimal")
     assert json.loads((folder / "workspace/params.json").read_text()) == {"value": 7}
-
-
-async def test_export(folder: Path, tmp_path: Path) -> None:
     asked(folder, "export", "--artifact", str(tmp_path / "out"), "best", "--minimal")
     assert json.loads((tmp_path / "out/artifact.json").read_text())["node"] == "1.1.1"
 
 
-HOLE = Hole(
-    adversary="NaN", way="NaN", how="beats the baseline", metrics={}, mend="refuse it", accepted=False, reproduce=""
-)  # fmt: skip
-
-
 def found_open(folder: Path) -> None:
     """As if `audit` had found a hole of this very judge."""
-    digests = dict(snapshot(load_task(folder), folder).digests)
-    told = AuditRecord(
-        blastdoor="1", ended_at="2026-11-17T10:00:00Z", task="t", good=False, held=3, tried=4, asked=Asked(runs=3),
-        digests=digests, holes=(HOLE,),
-    )  # fmt: skip
+    told = audit_of(snapshot(load_task(folder), folder).digests, good=False, held=3, tried=4, holes=(HOLE,))
     keep_audit(folder, told, told.model_dump_json())
 
 
@@ -94,7 +81,7 @@ async def test_a_judge_that_can_be_cheated(folder: Path) -> None:
     assert "refuse it" in text
     for words in (("minimise", "--json"), ("report", "--json")):
         told = json.loads(asked(folder, *words))
-        assert (told["audit"]["holes"], told["audit"]["changed_since"]) == (["NaN"], [])
+        assert (told["audit"]["holes"], told["audit"]["changed_since"]) == ([HOLE.way], [])
         assert told["minimal"]["node"] == "1.1.1"
 
 
@@ -118,19 +105,6 @@ def test_a_hole_is_told_before_trials_are_paid_for(searched: Path, monkeypatch: 
     said = runner().invoke(cli, ["minimise", str(searched)]).stderr.splitlines()
     hole = "the judge can be cheated: held against 3 of 4"
     assert said[:2] == [f"warning: {hole}: what keeps the score may be a hole alone; read it", "it begins"]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("minimise", "1"), "1 is the baseline: it has no change to take apart"),
-        (("minimise", "1.9"), "there is no node 1.9"),
-        (("apply", "1", "--minimal"), "1 is the baseline: it has no change to make smaller"),
-    ],
-)
-async def test_refused(folder: Path, words: tuple[str, ...], told: str) -> None:
-    """One line says what is wrong."""
-    assert told in asked(folder, *words, code=2)
 
 
 async def test_nothing_smaller(searched: Path) -> None:

@@ -11,7 +11,8 @@ FIRST = {"notes.md": "one\n", "prompts/system.md": "You improve programs.\n"}
 SECOND = {**FIRST, "notes.md": "two\n", "corrections.md": "- be brief\n"}
 
 
-def tell(stage: Stage) -> Stage:
+@pytest.fixture
+def told(stage: Stage) -> Stage:
     """Two versions, a challenger on trial, and an attempt with each."""
     story = stage.story
     keep = story.keep_files
@@ -27,11 +28,6 @@ def tell(stage: Stage) -> Stage:
     return stage
 
 
-@pytest.fixture
-def told(stage: Stage) -> Stage:
-    return tell(stage)
-
-
 def test_log(told: Stage) -> None:
     """Every version with its author, its results and its fate; the test that goes on has a line of its own."""
     said = told.run("playbook", "log")
@@ -41,45 +37,32 @@ def test_log(told: Stage) -> None:
     assert "1 of 1 better than what they were built on, 1 kept" in said
     assert "version 3 is tried beside version 2: evidence 1.77 in 1 pair, 40 needed" in said
     assert "\x1b[2J" not in said
-
-
-def test_log_as_json(told: Stage) -> None:
-    """Every field of a version, with its state and its results."""
     found = told.json("playbook", "log")
     assert [it["state"] for it in found] == ["", "used now", "is being tried"]
     assert found[0]["results"]["kept"] == 1
     assert [it["node"]["playbook"] for it in (told.json("show", node) for node in found[2]["given"])] == [2, 3]
 
 
-def test_diff(told: Stage) -> None:
-    """What one version has otherwise than another."""
+def test_pages(told: Stage) -> None:
+    """What one version has otherwise than another; all pages of the present version, or of another."""
     said = told.run("playbook", "diff", "1", "2")
-    assert "-one" in said
-    assert "+two" in said
-    assert "+- be brief" in said
+    assert {"-one", "+two", "+- be brief"} <= {line.strip() for line in said.splitlines()}
     assert told.json("playbook", "diff", "2", "3")["diff"] == ""
-
-
-def test_show(told: Stage) -> None:
-    """All pages of the present version, or of another."""
     assert "  two" in told.run("playbook", "show")
     assert told.json("playbook", "show", "--version", "1") == {"version": 1, "pages": FIRST}
 
 
-def test_use(told: Stage) -> None:
-    """A request, which says in one line what will happen and when; corrections of now are not lost by it."""
+def test_requests(told: Stage) -> None:
+    """Each says in one line what will happen and when; corrections of now are not lost by an older version."""
     said = told.run("playbook", "use", "1")
     made = "a new version is made of version 1 and the corrections of version 2, and used"
     assert said == f"request 1: {made} at the next blastdoor resume; nobody works on it now\n"
     assert "request 2: version 3 is used at the next" in told.run("playbook", "use", "3")
-    assert inbox(told) == [("playbook use", {"version": 1}), ("playbook use", {"version": 3})]
-
-
-def test_correct(told: Stage) -> None:
-    """A correction is pinned, or removed, by whoever works on the campaign."""
     told.run("playbook", "correct", "never use numba")
     told.run("playbook", "correct", "be brief", "--drop")
     assert inbox(told) == [
+        ("playbook use", {"version": 1}),
+        ("playbook use", {"version": 3}),
         ("playbook correct", {"text": "never use numba", "drop": False}),
         ("playbook correct", {"text": "be brief", "drop": True}),
     ]
@@ -105,20 +88,17 @@ def test_refused(told: Stage, words: tuple[str, ...], line: str) -> None:
     assert inbox(told) == []
 
 
-@pytest.mark.parametrize("words", [("log",), ("show",), ("diff", "1", "2"), ("use", "1"), ("correct", "x")])
-def test_no_playbook(stage: Stage, words: tuple[str, ...]) -> None:
+def test_no_playbook(stage: Stage) -> None:
     """A campaign whose proposer asks no model has none."""
-    assert "has no playbook: its proposer (random) asks no model" in stage.refused("playbook", *words)
+    for words in (("log",), ("show",), ("diff", "1", "2"), ("use", "1"), ("correct", "x")):
+        assert "has no playbook: its proposer (random) asks no model" in stage.refused("playbook", *words)
 
 
 def test_elsewhere(told: Stage) -> None:
     """A node tells its version, and status and report where the playbook stands."""
     node = next(name for name, it in told.story.state.nodes.items() if it.playbook == 1)
     assert "version 1" in told.run("show", node)
-    assert told.json("show", node)["node"]["playbook"] == 1
     assert "version 2 of 3, by person; version 3 is tried" in " ".join(told.run("status").split())
+    assert "## Playbook\n\nVersion 2 of 3, by person" in told.run("report")
     assert told.json("status")["playbook"]["present"] == 2
-    said = told.run("report")
-    assert "## Playbook" in said
-    assert "Version 2 of 3, by person" in said
     assert told.json("report")["playbook"]["challenger"] == 3

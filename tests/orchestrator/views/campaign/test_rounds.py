@@ -24,10 +24,6 @@ def told(story: Story) -> list[str]:
     return list(map(plain, Terminal(None).ending([found])))
 
 
-def numbers(story: Story) -> object:
-    return record([round_(material(story))])["round"]
-
-
 @pytest.fixture
 def story(tmp_path: Path) -> Story:
     made = Stage(tmp_path / "task").story.open()
@@ -42,7 +38,9 @@ def story(tmp_path: Path) -> Story:
 
 
 def test_what_a_round_brought(story: Story) -> None:
-    """Its own nodes and no others, with scores against their parents, and how to look at a change."""
+    """Its own nodes and no others, with scores against their parents, and how to look at a change. Of many nodes the
+    first ones are named, and how many there are.
+    """
     head, first, second, third, hint = told(story)
     assert head == "round 2: 3 attempts, 1 kept"
     assert first.startswith("  ○ 1.1.1 discarded  score=1.5 (-0.5 on 1.1)")
@@ -50,7 +48,11 @@ def test_what_a_round_brought(story: Story) -> None:
     assert second == "  ● 1.1.2 kept  score=2.5 (+0.5 on 1.1)  more rows"
     assert third.startswith("  ✗ 1.2 failed")
     assert hint == "  blastdoor diff 1.2 'my task' shows a change, blastdoor show 1.2 'my task' all about it"
-    assert numbers(story) == {"number": 2, "nodes": ["1.1.1", "1.1.2", "1.2"]}
+    for _ in range(30):
+        story.attempt("1", 0.1)
+    lines = told(story)
+    assert len(lines) == 23
+    assert lines[-2] == "  and 13 more; blastdoor tree --all 'my task' shows them"
 
 
 def test_without_rounds(stage: Stage) -> None:
@@ -59,29 +61,17 @@ def test_without_rounds(stage: Stage) -> None:
     stage.story.tell(e.RoundStarted(run=1, number=1, size=1))
     stage.story.open(run=2)
     assert told(stage.story) == []
-    assert numbers(stage.story) is None
-
-
-def test_a_wide_round(story: Story) -> None:
-    """Of many nodes the first ones are named, and how many there are."""
-    for _ in range(30):
-        story.attempt("1", 0.1)
-    lines = told(story)
-    assert len(lines) == 23
-    assert lines[-2] == "  and 13 more; blastdoor tree --all 'my task' shows them"
+    assert record([round_(material(stage.story))])["round"] is None
 
 
 def test_the_summary(story: Story, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A session that ended with its round shows it; one that ended otherwise does not."""
     story.write()
-    made = story.state.campaign.round
+    task, made = tmp_path / "task", story.state.campaign.round
     assert made
-    show_summary(tmp_path / "task", over(made))
-    text = capsys.readouterr().out
-    assert "round 2: 3 attempts, 1 kept" in text
-    task = tmp_path / "task"
+    show_summary(task, over(made))
+    assert "round 2: 3 attempts, 1 kept" in (text := capsys.readouterr().out)
     assert f"stopped: round 2 is over, to be looked at; blastdoor resume {task} goes on with the next one" in text
-    assert f", blastdoor resume --no-review {task} without stops" in text
-    show_summary(tmp_path / "task", "Ctrl-C")
+    show_summary(task, "Ctrl-C")
     assert "round 2" not in capsys.readouterr().out
-    assert summary_record(tmp_path / "task", "x")["round"] == {"number": 2, "nodes": ["1.1.1", "1.1.2", "1.2"]}
+    assert summary_record(task, "x")["round"] == {"number": 2, "nodes": ["1.1.1", "1.1.2", "1.2"]}

@@ -28,15 +28,22 @@ def invoke(*words: str) -> Result:
 def streams(tmp_path: Path) -> Path:
     """A folder with a healthy stream, a drip and a loop."""
     for label in ("healthy", "drip", "looping"):
-        text = "".join(stream_lines(drawn(label, TUNING, 7).stream))
-        (tmp_path / f"{label}.jsonl").write_text(text)
+        (tmp_path / f"{label}.jsonl").write_text(recorded(label))
     return tmp_path
 
 
-def test_nothing_asked_a_model(stage: Stage) -> None:
-    """A campaign without models has nothing that could stall."""
-    assert stage.run("stalls") == "No attempt asked a model yet, so none could stall.\n"
-    assert stage.json("stalls") == {"agents": []}
+def recorded(label: str = "healthy") -> str:
+    return "".join(stream_lines(drawn(label, TUNING, 7).stream))
+
+
+@pytest.fixture
+def strict(tmp_path: Path) -> Path:
+    """A task whose floor no stream holds, with a healthy one that its campaign recorded."""
+    task = write_task(tmp_path / "strict", "[stall]\nfloor = 500\n")
+    folder = task / ".blastdoor" / "streams"
+    folder.mkdir(parents=True)
+    (folder / "1.1-1.jsonl").write_text(recorded())
+    return task
 
 
 def test_stalls_of_a_campaign(stage: Stage) -> None:
@@ -72,7 +79,13 @@ def test_stalls_of_a_campaign(stage: Stage) -> None:
 
 
 def test_a_worst_case_is_said_to_be_one(stage: Stage) -> None:
-    """A call that was cut is booked at its worst case, so what the stall lost is the most that it can have been."""
+    """A call that was cut is booked at its worst case, so what the stall lost is the most that it can have been. A
+    campaign that asked no model yet has nothing that could stall.
+    """
+    bare = Stage(stage.folder.with_name("bare"))
+    bare.story.open()
+    assert bare.run("stalls") == "No attempt asked a model yet, so none could stall.\n"
+    assert bare.json("stalls") == {"agents": []}
     story, node = stage.story, stage.story.opened("1")
     lost = Spent(microdollars=120_000, tokens=4_500)
     call = {"node": node, "call": "c", "role": ModelRole.USER, "model": "large"}
@@ -130,36 +143,28 @@ def test_replay_with_another_floor(streams: Path) -> None:
     assert 0 < found["lowest"] < 500
 
 
-def test_replay_with_the_task(tmp_path: Path) -> None:
+def test_replay_with_the_task(tmp_path: Path, strict: Path) -> None:
     """The [stall] of a task counts: of the one that is named, else of the one whose campaign recorded it."""
-    task = write_task(tmp_path, "[stall]\nfloor = 500\n")
-    folder = task / ".blastdoor" / "streams"
-    folder.mkdir(parents=True)
-    text = "".join(stream_lines(drawn("healthy", TUNING, 7).stream))
-    (folder / "1.1-1.jsonl").write_text(text)
-    (tmp_path / "copy.jsonl").write_text(text)
+    folder, copy = strict / ".blastdoor" / "streams", tmp_path / "copy.jsonl"
+    copy.write_text(recorded())
     ended = "1 of 1 stream would have been ended"
     inside = invoke("--replay", str(folder)).output
     assert ended in inside
-    assert f"The watch had [stall] of {task}: floor 500 tokens/s." in inside
-    assert ended in invoke("--replay", str(tmp_path / "copy.jsonl"), str(task)).output
-    assert "The watch had the defaults of [stall]: floor 1 " in invoke("--replay", str(tmp_path / "copy.jsonl")).output
+    assert f"The watch had [stall] of {strict}: floor 500 tokens/s." in inside
+    assert ended in invoke("--replay", str(copy), str(strict)).output
+    assert "The watch had the defaults of [stall]: floor 1 " in invoke("--replay", str(copy)).output
     assert "with the flags given: floor 2 " in invoke("--replay", str(folder), "--floor", "2").output
 
 
-def test_the_command_of_a_warning(tmp_path: Path) -> None:
+def test_the_command_of_a_warning(strict: Path) -> None:
     """What the warning says to type gives what it warned of, also where the floor was learnt."""
-    task = write_task(tmp_path, "[stall]\nfloor = 500\n")
-    folder = task / ".blastdoor" / "streams"
-    folder.mkdir(parents=True)
-    (folder / "1.1-1.jsonl").write_text("".join(stream_lines(drawn("healthy", TUNING, 7).stream)))
     config = Config(floor=500)
-    typed = replay_command(task, config)
-    assert typed == f"blastdoor stalls --replay {folder} {task}"
-    [line] = floor_warnings(task / ".blastdoor", config, typed)
+    typed = replay_command(strict, config)
+    assert typed == f"blastdoor stalls --replay {strict / '.blastdoor' / 'streams'} {strict}"
+    [line] = floor_warnings(strict / ".blastdoor", config, typed)
     assert f"{typed} shows all" in line
     assert "1 of 1 stream would have been ended" in invoke(*typed.split()[2:]).output
-    assert replay_command(task, Config(floor=2.5)).endswith(f"{task} --floor 2.5")
+    assert replay_command(strict, Config(floor=2.5)).endswith(f"{strict} --floor 2.5")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain import events as e
-from orchestrator.views.campaign.steer import command
-from tests.clicking import runner
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage
 from tests.orchestrator.views.campaign.test_actions import inbox
 
@@ -27,10 +25,17 @@ def steered(tmp_path: Path) -> Stage:
 
 
 def test_steer(steered: Stage) -> None:
-    """The text travels whole, without the white space around it, and it is said when it counts."""
+    """The text travels whole, without the white space around it, and it is said when it counts. While nobody works it
+    is listed as waiting, is not taken twice, and the status counts it.
+    """
     line = steered.run("steer", " no more than\n40 lines ")
     told = "all who propose from now on are told at the next blastdoor resume; nobody works on it now"
     assert line == f"request 1: {told}\n"
+    assert "40 lines (waits for the next blastdoor resume)" in steered.run("steer", "--list").splitlines()[-1]
+    assert [it["waits"] for it in steered.json("steer", "--list")] == [False, False, True]
+    assert "said last" in steered.refused("steer", "no more than\n40 lines")
+    assert "1 steer; taken within a second of work, or at the next blastdoor resume" in steered.run("status")
+    assert steered.json("status")["asked"] == ["steer"]
     with steered.lock():
         assert "told within a second; pid" in steered.run("steer", "again")
     assert inbox(steered) == [("steer", {"text": "no more than\n40 lines"}), ("steer", {"text": "again"})]
@@ -90,18 +95,6 @@ def test_list(steered: Stage, stage: Stage) -> None:
     assert stage.run("steer", "--list").startswith("nothing was said so far")
 
 
-def test_status_and_report(steered: Stage, stage: Stage) -> None:
-    """Both tell of it, escaped; of a campaign without one they say nothing."""
-    text = steered.run("status")
-    assert "second line (and 1 before; blastdoor steer --list shows all)" in " ".join(text.split())
-    assert "\x1b" not in text
-    document = steered.run("report")
-    assert "## Instructions\n\n1. `use a heap`\n2. " in document
-    assert "\x1b" not in document
-    assert "steering" not in stage.run("status")
-    assert "## Instructions" not in stage.run("report")
-
-
 def test_show(steered: Stage, stage: Stage) -> None:
     """A node shows what had been said by the time that it was proposed, and no more."""
     assert "instructions" not in steered.run("show", "1.1")
@@ -114,19 +107,3 @@ def test_show(steered: Stage, stage: Stage) -> None:
     stage.story.tell(e.Steered(text="be bold"))
     stage.story.attempt("1", 0.7)
     assert "instructions" not in stage.run("show", "1.4"), "random reads none"
-
-
-def test_usage() -> None:
-    """Its text is not asked for where it is not needed."""
-    assert "[OPTIONS] [TEXT] [TASK]" in runner().invoke(command, ["--help"]).output
-
-
-def test_what_waits_is_listed(steered: Stage) -> None:
-    """Said while nobody works, it is listed as waiting, is not taken twice, and the status counts it."""
-    steered.run("steer", "no threads")
-    line = steered.run("steer", "--list").splitlines()[-1]
-    assert line.endswith("no threads (waits for the next blastdoor resume)")
-    assert [it["waits"] for it in steered.json("steer", "--list")] == [False, False, True]
-    assert "said last" in steered.refused("steer", "no threads")
-    assert "1 steer; taken within a second of work, or at the next blastdoor resume" in steered.run("status")
-    assert steered.json("status")["asked"] == ["steer"]

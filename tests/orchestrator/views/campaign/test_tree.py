@@ -81,31 +81,24 @@ def test_lines_fit(story: Story) -> None:
 
 
 def test_ascii(story: Story) -> None:
-    """Without Unicode the tree is drawn in ASCII."""
+    """Without Unicode the tree is drawn in ASCII; a run without a node has a line that says so."""
     story.attempt("1", 0.5)
     assert all(line.isascii() for line in drawn(story, unicode=False))
+    begun = Story().open()
+    begun.state.drop("node", "1")
+    assert drawn(begun) == ["no node yet"]
 
 
 def test_a_short_tree_is_whole() -> None:
     """Only what does not fit on a screen is collapsed."""
-    assert family_for(15, 30) is None
-    assert family_for(500, 30) == 5
+    assert (family_for(15, 30), family_for(500, 30)) == (None, 5)
 
 
-def test_before_the_first_node() -> None:
-    """A run without a node has a line that says so."""
-    story = Story().open()
-    story.state.drop("node", "1")
-    assert drawn(story) == ["no node yet"]
-
-
-def test_why_it_failed() -> None:
+def test_why_it_failed(story: Story) -> None:
     """A node without a score says why, in few words; one whose reason is its own name says it once."""
-    story = Story().open()
-    story.baseline(1.0)
     for why in ("exit code 3", "failed", "x" * 100):
         story.end(story.attempt("1", None, description="breaks"), Ending.FAILED, why=why)
-    lines = tree(story.state, [Metric()], Layout()).plain.splitlines()
-    assert lines[1].endswith("1.1 ✗ failed (exit code 3)  breaks")
-    assert lines[2].endswith("1.2 ✗ failed  breaks")
-    assert len(lines[3]) < 70
+    _, first, second, third = drawn(story)
+    assert first.endswith("1.1 ✗ failed (exit code 3)  breaks")
+    assert second.endswith("1.2 ✗ failed  breaks")
+    assert len(third) < 70

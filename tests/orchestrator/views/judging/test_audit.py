@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,13 @@ from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import TaskError, load_task
 from orchestrator.task.audits import NoAudit, keep_audit, kept_audit, place_of, read_audit
-from orchestrator.task.snapshot import snapshot
+from orchestrator.task.snapshot import Snapshot, snapshot
 from orchestrator.views.exits import Exit
 from orchestrator.views.judging import audit
 from orchestrator.views.judging.audit_record import audit_of, change_files, record
 from orchestrator.views.judging.gate import Change, gate
 from orchestrator.views.judging.model_cheats import ModelCheats, ask_for_cheats
 from orchestrator.wiring.parts import make_parts
-from orchestrator.wiring.site import Site
 from tests.clicking import runner
 from tests.leaky.auditing import PAIRS
 from tests.messages import MessagesServer, Reply, Text
@@ -41,13 +39,16 @@ NO_RANGE = next(write for name, _, write in PAIRS if name == "no-range")
 @pytest.fixture
 def blastdoor_audit(monkeypatch: pytest.MonkeyPatch) -> Audit:
     def run(*words: str, settings: Settings | None = None) -> Result:
-        def site(*_: object) -> AbstractAsyncContextManager[Site]:
-            return Stage().site()
-
-        monkeypatch.setattr(audit, "open_site", site)
+        monkeypatch.setattr(audit, "open_site", lambda *_: Stage().site())
         return runner().invoke(audit.command, list(words), obj=settings or Settings(), standalone_mode=False)
 
     return run
+
+
+@pytest.fixture
+def sound(tmp_path: Path) -> Path:
+    """A task whose judge holds."""
+    return NO_RANGE(tmp_path / "task", fixed=True)
 
 
 def test_a_hole(tmp_path: Path, blastdoor_audit: Audit) -> None:
@@ -65,44 +66,38 @@ def test_a_hole(tmp_path: Path, blastdoor_audit: Audit) -> None:
     assert "judge" in told["digests"]
 
 
-@pytest.mark.parametrize("as_json", [False, True])
-def test_a_baseline_at_fault(tmp_path: Path, blastdoor_audit: Audit, as_json: bool) -> None:
-    """A row that failed is a failure, also where the judge held: exit code, last line, JSON and what is kept agree."""
+def test_a_baseline_at_fault(tmp_path: Path, blastdoor_audit: Audit) -> None:
+    """A row that failed is a failure, also where the judge held: exit code, last line and what is kept agree."""
     task = write_task(tmp_path, METRIC.replace("-0.01", "-2.0"))
-    result = blastdoor_audit(str(task), "--only", "zeros", "--runs", "2", *(["--json"] * as_json))
+    result = blastdoor_audit(str(task), "--only", "zeros", "--runs", "2")
     assert result.return_value == Exit.NOT_GOOD, result.output
     kept = kept_audit(task)
     assert kept
     assert (kept.good, kept.held, kept.tried) == (False, 1, 1)
     assert kept.faults == ["the baseline itself is beyond the ceiling of score"]
-    if not as_json:
-        assert "✗ the baseline itself is beyond the ceiling" in result.output
-        assert result.output.endswith("\nnot ready: held against 1 of 1, but the baseline is at fault\n")
+    assert "✗ the baseline itself is beyond the ceiling" in result.output
+    assert result.output.endswith("\nnot ready: held against 1 of 1, but the baseline is at fault\n")
 
 
-def test_json_of_a_judge_that_holds(tmp_path: Path, blastdoor_audit: Audit) -> None:
+def test_json_of_a_judge_that_holds(sound: Path, blastdoor_audit: Audit) -> None:
     """One object, and nothing else on stdout."""
-    task = NO_RANGE(tmp_path / "task", fixed=True)
-    result = blastdoor_audit(str(task), "--only", "large", "--only", "zeros", "--json")
+    result = blastdoor_audit(str(sound), "--only", "large", "--only", "zeros", "--json")
     told = json.loads(result.stdout)
     assert (result.return_value, told["good"], told["held"], told["tried"]) == (Exit.OK, True, 2, 2)
-    assert told["baseline"] == {"score": pytest.approx(3.5)}
-    assert told["holes"] == []
-    assert kept_audit(task) == AuditRecord.model_validate_json(result.stdout), "kept for campaigns to tell"
+    assert (told["baseline"], told["holes"]) == ({"score": pytest.approx(3.5)}, [])
+    assert kept_audit(sound) == AuditRecord.model_validate_json(result.stdout), "kept for campaigns to tell"
 
 
-def test_nothing_was_tried(tmp_path: Path, blastdoor_audit: Audit) -> None:
+def test_nothing_was_tried(sound: Path, blastdoor_audit: Audit) -> None:
     """A row that is for judges that call says nothing of one that does not: that is no judge that held."""
-    result = blastdoor_audit(str(NO_RANGE(tmp_path / "task", fixed=True)), "--only", "learnt by heart", "--runs", "2")
+    result = blastdoor_audit(str(sound), "--only", "learnt by heart", "--runs", "2")
     assert result.return_value == Exit.NOT_GOOD, result.output
     assert result.output.endswith("not tried: no adversary that was asked for has anything to do here\n")
-    assert "✗ none of these adversaries has anything to do here" in result.output
 
 
-def test_no_money_is_spent_untold(tmp_path: Path, blastdoor_audit: Audit) -> None:
+def test_no_money_is_spent_untold(sound: Path, blastdoor_audit: Audit) -> None:
     """It has no account for its chambers, so it rents none."""
-    task = NO_RANGE(tmp_path / "task", fixed=True)
-    result = blastdoor_audit(str(task), settings=Settings(backend="modal"))
+    result = blastdoor_audit(str(sound), settings=Settings(backend="modal"))
     assert isinstance(result.exception, TaskError)
     assert "audit has no budget, and chambers of modal cost money" in str(result.exception)
 
@@ -118,11 +113,14 @@ def test_bad_input(tmp_path: Path, blastdoor_audit: Audit) -> None:
     assert "learnt by heart (relay): draw questions from candidate.rng()" in listed.output
 
 
+def taken(folder: Path) -> Snapshot:
+    return snapshot(load_task(folder), folder)
+
+
 def recorded(folder: Path, *, findings: Findings | None = None, asked: Asked | None = None, **more: Any) -> AuditRecord:
     """As `audit` would write it of a task that stands there."""
-    task = load_task(folder)
     report = AuditReport(**{"held": 40, "tried": 40, **more})
-    return record(task, snapshot(task, folder), report, findings or Findings(), asked or Asked(runs=3))
+    return record(load_task(folder), taken(folder), report, findings or Findings(), asked or Asked(runs=3))
 
 
 def written_to(path: Path, told: AuditRecord, **more: object) -> Path:
@@ -133,16 +131,14 @@ def written_to(path: Path, told: AuditRecord, **more: object) -> Path:
 HOLE = Found("large", "large", "beats the baseline", {"score": 9.0}, "mend it", None)
 
 
-def test_the_evidence_of_a_gate(tmp_path: Path) -> None:
+def test_the_evidence_of_a_gate(tmp_path: Path, sound: Path) -> None:
     """What was found about this very judge can be signed with the rest; a report about another is refused."""
-    folder = NO_RANGE(tmp_path / "task", fixed=True)
-    path = written_to(tmp_path / "audit.json", recorded(folder, found=(HOLE,), tried=41))
-    taken = snapshot(load_task(folder), folder)
-    found, digest = audit_of(path, taken)
+    path = written_to(tmp_path / "audit.json", recorded(sound, found=(HOLE,), tried=41))
+    found, digest = audit_of(path, taken(sound))
     assert (found.good, found.held, found.tried, len(digest)) == (False, 40, 41, 64)
-    NO_RANGE(folder, fixed=False)
+    NO_RANGE(sound, fixed=False)
     with pytest.raises(click.UsageError, match="is about another task: the judge changed since"):
-        audit_of(path, snapshot(load_task(folder), folder))
+        audit_of(path, taken(sound))
 
 
 @pytest.mark.parametrize(
@@ -159,51 +155,50 @@ def test_the_evidence_of_a_gate(tmp_path: Path) -> None:
         ({"digests": None}, "digests: Input should be an object"),
     ],
 )
-def test_a_file_that_anybody_wrote(tmp_path: Path, more: dict[str, object], why: str) -> None:
+def test_a_file_that_anybody_wrote(tmp_path: Path, sound: Path, more: dict[str, object], why: str) -> None:
     """What does not agree with itself, or has more or other fields than we write, is no report of an audit."""
-    folder = NO_RANGE(tmp_path / "task", fixed=True)
-    path = written_to(tmp_path / "audit.json", recorded(folder), **more)
+    path = written_to(tmp_path / "audit.json", recorded(sound), **more)
     with pytest.raises(click.UsageError, match=f"is no report of an audit .*({why}).*; name the audit.json"):
-        audit_of(path, snapshot(load_task(folder), folder))
+        audit_of(path, taken(sound))
 
 
 @pytest.mark.parametrize(
     ("asked", "told"),
     [({"only": ("large",)}, "covers only “large”"), ({"quick": True}, "covers the quick adversaries only")],
 )
-def test_half_an_audit_is_none(tmp_path: Path, asked: dict[str, Any], told: str) -> None:
+def test_half_an_audit_is_none(tmp_path: Path, sound: Path, asked: dict[str, Any], told: str) -> None:
     """What was left out is in the file, and a gate says so instead of believing the rest."""
-    folder = NO_RANGE(tmp_path / "task", fixed=True)
-    path = written_to(tmp_path / "audit.json", recorded(folder, asked=Asked(runs=3, **asked)))
+    path = written_to(tmp_path / "audit.json", recorded(sound, asked=Asked(runs=3, **asked)))
     with pytest.raises(click.UsageError, match=f"{told}; run `blastdoor audit` again without --only and --quick"):
-        audit_of(path, snapshot(load_task(folder), folder))
+        audit_of(path, taken(sound))
 
 
-@pytest.mark.parametrize("terms", ["the same", "another image"])
-async def test_a_gate_compares_what_it_runs_in(tmp_path: Path, terms: str) -> None:
+async def test_a_gate_compares_what_it_runs_in(tmp_path: Path) -> None:
     """The image is known once it is opened: an audit of another one judges nothing, and the change is not let in."""
     folder = write_task(tmp_path / "task", METRIC)
     change = whole(BETTER).encode()
     async with Stage().site() as site:
-        parts = await make_parts(load_task(folder), snapshot(load_task(folder), folder), site)
+        parts = await make_parts(load_task(folder), taken(folder), site)
         fingerprint = parts.jobs.fingerprint({}, Mode.SUBMIT)
-    told = recorded(folder, fingerprint=fingerprint if terms == "the same" else {**fingerprint, "image": "0" * 64})
-    report = await gate(folder, Change(change, "0" * 64, len(change)), Settings(), Stage().site, audit=(told, "f" * 64))
-    assert report.audit
-    assert (report.audit["held"], report.audit["sha256"]) == (40, "f" * 64)
-    if terms == "the same":
-        assert report.gated.decision is Decision.ACCEPTED, report.gated.why
-    else:
-        assert report.gated.decision is Decision.UNJUDGED
-        assert report.gated.why.startswith("--audit was made with something else: the candidate's image changed")
+    for terms, decision in (
+        (fingerprint, Decision.ACCEPTED),
+        ({**fingerprint, "image": "0" * 64}, Decision.UNJUDGED),
+    ):
+        judged = Change(change, "0" * 64, len(change))
+        audited = recorded(folder, fingerprint=terms), "f" * 64
+        report = await gate(folder, judged, Settings(), Stage().site, audit=audited)
+        assert report.audit
+        assert (report.audit["held"], report.audit["sha256"]) == (40, "f" * 64)
+        assert report.gated.decision is decision, report.gated.why
+    assert report.gated.why.startswith("--audit was made with something else: the candidate's image changed")
 
 
-def test_what_the_judge_printed_stays_with_its_author(tmp_path: Path) -> None:
+def test_what_the_judge_printed_stays_with_its_author(sound: Path) -> None:
     """Its log and last words may hold gold: they are shown, and are in no file that is handed on."""
     findings = Findings()
     facts = {"cheats": [{"name": "NaN", "code": "invalid: no result", "said": "gold is 42"}]}
     findings.add(Section.CHEATS, Sign.NOTE, "broke the judge", log=b"gold is 42", facts=facts)
-    told = recorded(NO_RANGE(tmp_path / "task", fixed=True), findings=findings)
+    told = recorded(sound, findings=findings)
     assert "gold" not in told.model_dump_json(include={"rows"})
     assert told.rows[0].facts["cheats"] == [{"name": "NaN", "code": "invalid: no result"}]
 
@@ -213,11 +208,15 @@ def test_no_two_changes_have_one_name() -> None:
     ways = ["one figure alone: x = 1e+09", "one figure alone: x = -1e+09", "→", "←", "none"]
     found = [Found("a", way, "", {}, "", "change" if way != "none" else None) for way in ways]
     assert change_files(found) == [
-        "one-figure-alone-x-1e-09.change", "one-figure-alone-x-1e-09-2.change", "hole.change", "hole-2.change", "",
-    ]  # fmt: skip
+        "one-figure-alone-x-1e-09.change",
+        "one-figure-alone-x-1e-09-2.change",
+        "hole.change",
+        "hole-2.change",
+        "",
+    ]
 
 
-def test_a_model_that_gave_nothing(tmp_path: Path) -> None:
+def test_a_model_that_gave_nothing(sound: Path) -> None:
     """It was not held against: it was not tried, and that is good only where a person says so."""
     for accepted, good in (((), False), (("a model",), True)):
         findings = Findings()
@@ -226,30 +225,31 @@ def test_a_model_that_gave_nothing(tmp_path: Path) -> None:
         assert "came before the judge" in findings.rows[0].text
     report = with_model(AuditReport(held=3, tried=3), (), 2, Findings())
     assert (report.held, report.tried, report.good) == (4, 4, True)
-    assert recorded(NO_RANGE(tmp_path / "task", fixed=True), untried={"a model": "no answer"}).good is False
+    assert recorded(sound, untried={"a model": "no answer"}).good is False
 
 
-def test_what_is_kept(tmp_path: Path) -> None:
+def test_what_is_kept(sound: Path) -> None:
     """The last whole audit of a judge is not replaced by a part of one that is good, but is by a part that found a
     hole, and by one of another judge. A hole is told until the same adversary, or all of them, were tried again.
     """
-    folder = NO_RANGE(tmp_path / "task", fixed=True)
-    all_, part = recorded(folder), recorded(folder, held=1, tried=1, asked=Asked(runs=3, only=("large",)))
-    keep_audit(folder, part, part.model_dump_json())
-    assert kept_audit(folder) == part
-    for told in (all_, part):
-        keep_audit(folder, told, told.model_dump_json())
-        assert kept_audit(folder) == all_
-    hole = recorded(folder, held=0, tried=1, found=(HOLE,), asked=Asked(runs=3, only=("large",)))
-    beside = recorded(folder, held=1, tried=1, asked=Asked(runs=3, only=("small",)))
-    for told, kept in ((hole, hole), (beside, hole), (part, part), (beside, beside), (all_, all_)):
-        keep_audit(folder, told, told.model_dump_json())
-        assert kept_audit(folder) == kept
-    NO_RANGE(folder, fixed=False)
-    other = recorded(folder, held=1, tried=1, asked=Asked(runs=3, only=("large",)))
-    keep_audit(folder, other, other.model_dump_json())
-    assert kept_audit(folder) == other
-    assert [it.name for it in place_of(folder).parent.iterdir()] == ["audit.json"]
+    large: dict[str, Any] = {"tried": 1, "asked": Asked(runs=3, only=("large",))}
+    all_, part, hole = (
+        recorded(sound),
+        recorded(sound, held=1, **large),
+        recorded(sound, held=0, found=(HOLE,), **large),
+    )
+    beside = recorded(sound, held=1, tried=1, asked=Asked(runs=3, only=("small",)))
+    for told, kept in (
+        *((part, part), (all_, all_), (part, all_)),
+        *((hole, hole), (beside, hole), (part, part), (beside, beside), (all_, all_)),
+    ):
+        keep_audit(sound, told, told.model_dump_json())
+        assert kept_audit(sound) == kept
+    NO_RANGE(sound, fixed=False)
+    other = recorded(sound, held=1, **large)
+    keep_audit(sound, other, other.model_dump_json())
+    assert kept_audit(sound) == other
+    assert [it.name for it in place_of(sound).parent.iterdir()] == ["audit.json"]
 
 
 def test_which_audit_covers_another() -> None:
@@ -262,22 +262,21 @@ def test_which_audit_covers_another() -> None:
         assert tuple(other for other in every if it.covers(other)) == covered[at]
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, blastdoor_audit: Audit) -> None:
+def test_a_folder_that_cannot_be_written(tmp_path: Path, sound: Path, blastdoor_audit: Audit) -> None:
     """What was found is told all the same; --out fails with one line, after it."""
-    task = NO_RANGE(tmp_path / "task", fixed=True)
-    (task / ".blastdoor").write_text("no folder")
+    (sound / ".blastdoor").write_text("no folder")
     (tmp_path / "taken").write_text("no folder")
-    out = tmp_path / "taken" / "found"
-    result = blastdoor_audit(str(task), "--only", "zeros", "--json", "--runs", "2", "--out", str(out))
+    out = str(tmp_path / "taken" / "found")
+    result = blastdoor_audit(str(sound), "--only", "zeros", "--json", "--runs", "2", "--out", out)
     assert json.loads(result.stdout)["good"] is True
     assert "not kept for campaigns to tell" in result.stderr
     assert isinstance(result.exception, click.UsageError)
     assert "name a folder that can be written" in str(result.exception)
 
 
-def test_a_kept_file_that_is_none(tmp_path: Path) -> None:
+def test_a_kept_file_that_is_none(sound: Path) -> None:
     """A pipe, a folder, too much, or anybody's bytes: there is no audit, and nobody waits for one."""
-    place = place_of(NO_RANGE(tmp_path / "task", fixed=True))
+    place = place_of(sound)
     place.parent.mkdir()
     os.mkfifo(place)
     with pytest.raises(NoAudit, match="no plain file"):
@@ -285,7 +284,7 @@ def test_a_kept_file_that_is_none(tmp_path: Path) -> None:
     for data in (b"", b"[]", b"\xff", b"[" * 100_000, b" " * (17 << 20)):
         place.unlink()
         place.write_bytes(data)
-        assert kept_audit(tmp_path / "task") is None
+        assert kept_audit(sound) is None
 
 
 LEAKY = JUDGE.replace("publish(-sum", "publish(9.0 if len(values) > 3 else -sum").replace(
@@ -327,16 +326,14 @@ async def test_a_model_that_proposes_nothing(tmp_path: Path, messages_server: Me
     assert (cheats.found, cheats.judged) == ((), 0)
 
 
-async def test_no_model_to_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a key, or with nothing to spend, the usual line says what to do."""
+async def test_no_model_to_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages_server: MessagesServer
+) -> None:
+    """Without a key, or with nothing to spend, the usual line says what to do before a question is asked."""
+    with pytest.raises(TaskError, match="a cap of 0 usd leaves nothing to ask a model with"):
+        await asked(written(tmp_path), settings_for(messages_server), usd=0.0)
+    assert not messages_server.requests
     for name in ("ANTHROPIC_API_KEY", "BLASTDOOR_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(TaskError, match="there is no key for one"):
         await asked(written(tmp_path), Settings())
-
-
-async def test_a_model_has_the_caps_of_any(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """A cap of nothing is refused before a question is asked."""
-    with pytest.raises(TaskError, match="a cap of 0 usd leaves nothing to ask a model with"):
-        await asked(written(tmp_path), settings_for(messages_server), usd=0.0)
-    assert not messages_server.requests

@@ -6,7 +6,6 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import click
@@ -24,7 +23,6 @@ from orchestrator.views.exits import Exit
 from orchestrator.views.judging import gate as gate_view
 from orchestrator.views.judging.gate import Change, gate, read_change
 from orchestrator.views.judging.report import Report
-from orchestrator.wiring.site import Site
 from tests.clicking import every_command, runner
 from tests.orchestrator.views.judging.stage import BETTER, JUDGE, METRIC, SOLVE, WORSE, Stage, whole, write_task
 
@@ -62,10 +60,13 @@ def states(report: Report) -> dict[str, StepState]:
     ],
 )
 async def test_scores(tmp_path: Path, text: str, must_improve: bool, decision: Decision, says: str) -> None:
-    """Not worse is enough, unless it must improve."""
-    report = await gated(write_task(tmp_path), whole(text), must_improve=must_improve)
+    """Not worse is enough, unless it must improve. A campaign asks its guards only of a champion; the gate asks them of
+    every sound change.
+    """
+    report = await gated(write_task(tmp_path, METRIC, GUARD), whole(text), must_improve=must_improve)
     assert (report.gated.decision, report.gated.ending) == (decision, Ending.SCORED)
     assert says in report.gated.why
+    assert states(report)["guards:plain"] is StepState.PASSED
 
 
 @pytest.mark.parametrize(
@@ -90,25 +91,12 @@ async def test_candidates_that_do_not_get_through(
     assert found["score"] is found["guards:plain"] is StepState.SKIPPED
 
 
-@pytest.mark.parametrize("text", [BETTER, SAME, WORSE])
-async def test_guards_are_always_run(tmp_path: Path, text: str) -> None:
-    """A campaign asks its guards only of a champion; the gate asks them of every sound change."""
-    report = await gated(write_task(tmp_path, METRIC, GUARD), whole(text))
-    assert states(report)["guards:plain"] is StepState.PASSED
-
-
-@pytest.mark.parametrize("text", [BETTER, SAME])
-async def test_a_guard_rejects(tmp_path: Path, text: str) -> None:
-    """However good the score is."""
-    report = await gated(write_task(tmp_path, METRIC, GUARD), whole(text + "# dreadful\n"))
-    assert report.gated.decision is Decision.REJECTED
-    assert report.gated.why == "scored: the guard plain does not pass: exit code 1"
-
-
-async def test_every_guard_is_told(tmp_path: Path) -> None:
-    """The campaign stops at the first guard that fails; the report has them all."""
+async def test_guards_reject(tmp_path: Path) -> None:
+    """However good the score is. A campaign stops at the first guard that fails; the report has them all."""
     second = GUARD.replace("plain", "second").replace("dreadful", "awful")
     report = await gated(write_task(tmp_path, METRIC, GUARD, second), whole(BETTER + "# dreadful awful\n"))
+    assert report.gated.decision is Decision.REJECTED
+    assert report.gated.why.startswith("scored: the guard plain does not pass: exit code 1")
     found = states(report)
     assert found["guards:plain"] is found["guards:second"] is StepState.FAILED
 
@@ -152,17 +140,6 @@ async def test_a_broken_task_judges_nobody(tmp_path: Path, files: dict[str, str]
     assert SECRET not in report.gated.why
 
 
-async def test_an_engine_that_is_not_there(tmp_path: Path) -> None:
-    """Not judged, and told why."""
-    stage = Stage()
-    stage.world.answers = False
-    report = await gated(write_task(tmp_path), whole(BETTER), stage)
-    assert (report.gated.decision, report.gated.why) == (
-        Decision.UNJUDGED,
-        "the fake provider was told not to answer",
-    )
-
-
 async def test_t86_an_engine_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of it: it is waited for as long as a stage may wait, and then there is no verdict."""
     monkeypatch.setattr(gate_module, "PATIENCE_S", 0.0)
@@ -181,8 +158,11 @@ async def test_t86_an_engine_that_goes_away(tmp_path: Path, monkeypatch: pytest.
 
 
 async def test_the_evidence_is_complete(tmp_path: Path) -> None:
-    """Digests, trees, images, packages, posture, fingerprint, both verdicts and the ledger's head."""
-    report = await gated(write_task(tmp_path, METRIC, GUARD), whole(BETTER))
+    """Digests, trees, images, packages, posture, fingerprint, both verdicts and the ledger's head. The campaign of the
+    gate is thrown away; the task has no campaign afterwards.
+    """
+    folder = write_task(tmp_path / "task", METRIC, GUARD)
+    report = await gated(folder, whole(BETTER))
     assert report.head is not None
     assert report.witness is not None
     assert {"task", "workspace", "judge", "gold", "inputs"} <= set(report.digests)
@@ -194,12 +174,6 @@ async def test_the_evidence_is_complete(tmp_path: Path) -> None:
     (image,) = report.witness.images
     assert image.installed or image.missing
     assert report.values(report.gated.baseline) == {"score": -1.0}
-
-
-async def test_nothing_stays_in_the_task(tmp_path: Path) -> None:
-    """The campaign of the gate is thrown away; the task has no campaign afterwards."""
-    folder = write_task(tmp_path / "task")
-    await gated(folder, whole(BETTER))
     assert not (folder / ".blastdoor").exists()
 
 
@@ -220,95 +194,79 @@ def test_changed_paths(tmp_path: Path) -> None:
     assert changed_paths(b"\xff", policy) == ()
 
 
-class Gate:
-    """The command line, on the stage."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, stage: Stage) -> None:
-        def site(*_: object) -> AbstractAsyncContextManager[Site]:
-            return stage.site()
-
-        monkeypatch.setattr(gate_view, "open_site", site)
-
-    def __call__(self, *words: str) -> Result:
-        return runner().invoke(_command("gate"), list(words), obj=Settings(), standalone_mode=False)
-
-
-def _command(name: str) -> click.Command:
-    return every_command().commands[name]
-
-
 @pytest.fixture
-def blastdoor_gate(monkeypatch: pytest.MonkeyPatch) -> Callable[[Stage], Gate]:
-    return lambda stage: Gate(monkeypatch, stage)
+def run_gate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
+    """The command line, on the stage, with a change in a file."""
+
+    def run(stage: Stage, code: str, *words: str | Path) -> Result:
+        monkeypatch.setattr(gate_view, "open_site", lambda *_: stage.site())
+        (tmp_path / "change").write_text(whole(code))
+        given = ["--diff", str(tmp_path / "change"), *map(str, words)]
+        return runner().invoke(every_command().commands["gate"], given, obj=Settings(), standalone_mode=False)
+
+    return run
+
+
+Run = Callable[..., Result]
 
 
 @pytest.mark.parametrize(("code", "exit_code"), [(BETTER, Exit.OK), (WORSE, Exit.NOT_GOOD)])
-def test_command(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate], code: str, exit_code: Exit) -> None:
+def test_command(tmp_path: Path, run_gate: Run, code: str, exit_code: Exit) -> None:
     """Exit code, a line to read, and every document that was asked for."""
     folder = write_task(tmp_path / "task")
-    (tmp_path / "change").write_text(whole(code))
     forms = ("junit", "markdown", "sarif", "evidence")
-    asked = [word for form in forms for word in (f"--{form}", str(tmp_path / form))]
-    result = blastdoor_gate(Stage())("--diff", str(tmp_path / "change"), *asked, str(folder))
+    asked = [word for form in forms for word in (f"--{form}", tmp_path / form)]
+    result = run_gate(Stage(), code, *asked, folder)
     assert result.return_value == exit_code, result.output
     assert all((tmp_path / form).stat().st_size > 100 for form in forms)
     word = "accepted" if exit_code is Exit.OK else "rejected"
     assert f"{word}: scored: " in result.output
     assert json.loads((tmp_path / "evidence").read_text())["decision"] == word
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+    assert not list(tmp_path.glob(".*"))
 
 
-def test_documents_of_a_gate_without_an_engine(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate]) -> None:
-    """No engine is exit code 2 here, and the documents say so."""
+def test_an_engine_that_is_not_there(tmp_path: Path, run_gate: Run) -> None:
+    """Not judged, and told why; it is exit code 2 here, and the documents say so."""
     stage = Stage()
     stage.world.answers = False
-    (tmp_path / "change").write_text(whole(BETTER))
-    folder = write_task(tmp_path / "task")
-    result = blastdoor_gate(stage)("--diff", str(tmp_path / "change"), "--junit", str(tmp_path / "junit"), str(folder))
+    result = run_gate(stage, BETTER, "--junit", tmp_path / "junit", write_task(tmp_path / "task"))
     assert result.return_value == Exit.BAD_INPUT
     assert 'errors="1"' in (tmp_path / "junit").read_text()
-    assert "could not judge: the fake provider" in result.output
+    assert "could not judge: the fake provider was told not to answer" in result.output
 
 
-def test_json_is_the_evidence(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate]) -> None:
-    """One object, and nothing else on stdout."""
-    (tmp_path / "change").write_text(whole(BETTER))
-    result = blastdoor_gate(Stage())("--json", "--diff", str(tmp_path / "change"), str(write_task(tmp_path / "task")))
-    assert json.loads(result.stdout)["format"] == "blastdoor evidence"
-
-
-def test_keep(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate]) -> None:
-    """The ledger can be kept, proves itself, and ends where the evidence says; guards are on record."""
-    (tmp_path / "change").write_text(whole(SAME))
-    folder = write_task(tmp_path / "task", METRIC, GUARD)
-    result = blastdoor_gate(Stage())(
-        "--json", "--keep", str(tmp_path / "kept"), "--diff", str(tmp_path / "change"), str(folder)
+def test_keep(tmp_path: Path, run_gate: Run) -> None:
+    """The ledger can be kept, proves itself, and ends where the evidence says; guards are on record. As JSON there is
+    one object, and nothing else on stdout.
+    """
+    result = run_gate(
+        Stage(), SAME, "--json", "--keep", tmp_path / "kept", write_task(tmp_path / "task", METRIC, GUARD)
     )
     with Ledger.open(tmp_path / "kept" / "ledger.sqlite3", read_only=True) as ledger:
         verified = ledger.verify()
         assert any(record.kind == "guard ended" for record in ledger.read())
-    assert json.loads(result.stdout)["ledger"] == {"seq": verified.head.seq, "hash": verified.head.hash}
+    told = json.loads(result.stdout)
+    assert told["format"] == "blastdoor evidence"
+    assert told["ledger"] == {"seq": verified.head.seq, "hash": verified.head.hash}
 
 
-def test_keep_never_overwrites(tmp_path: Path, blastdoor_gate: Callable[[Stage], Gate]) -> None:
+def test_keep_never_overwrites(tmp_path: Path, run_gate: Run) -> None:
     """A folder with something in it is refused before anything runs."""
-    (tmp_path / "change").write_text(whole(BETTER))
-    result = blastdoor_gate(Stage())("--keep", str(tmp_path), "--diff", str(tmp_path / "change"), str(tmp_path))
-    assert isinstance(result.exception, click.UsageError)
+    assert isinstance(run_gate(Stage(), BETTER, "--keep", tmp_path, tmp_path).exception, click.UsageError)
 
 
-def test_a_long_change_is_not_held(tmp_path: Path) -> None:
-    """No more is kept than a change may have, but the digest is that of all of it."""
+def test_changes_that_are_long_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more is kept than a change may have, but the digest is that of all of it. A device, or a program that goes on
+    for ever, ends in one line, and so does a file that is not there.
+    """
     (tmp_path / "long").write_bytes(b"x" * 3_000_000)
     change = read_change(str(tmp_path / "long"))
     assert (len(change.text), change.size) == ((1 << 20) + 1, 3_000_000)
-
-
-def test_a_change_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device, or a program that goes on for ever, ends in one line."""
-    monkeypatch.setattr(gate_view, "_LONGEST", 5_000_000)
+    monkeypatch.setattr(gate_view, "LONGEST", 5_000_000)
     with pytest.raises(click.UsageError, match=r"has more than 4\.77MiB; no change is that long"):
         read_change("/dev/zero")
+    with pytest.raises(click.UsageError, match="cannot be read"):
+        read_change(str(tmp_path / "nowhere"))
 
 
 def test_a_gate_that_was_killed_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +277,7 @@ def test_a_gate_that_was_killed_leaves_nothing(tmp_path: Path, monkeypatch: pyte
     ready, told = os.pipe()
     child = os.fork()
     if child == 0:
-        with gate_view._folder(None) as kept:
+        with gate_view.kept_folder(None) as kept:
             (kept / "ledger.sqlite3").write_text("x")
             os.write(told, b"x")
             signal.pause()
@@ -331,12 +289,6 @@ def test_a_gate_that_was_killed_leaves_nothing(tmp_path: Path, monkeypatch: pyte
     assert (left / "ledger.sqlite3").is_file()
     assert asyncio.run(gated(folder, whole(BETTER))).gated.decision is Decision.ACCEPTED
     assert list(temporary.glob("*gate*")) == []
-
-
-def test_a_change_that_is_not_there(tmp_path: Path) -> None:
-    """Bad input, in one line."""
-    with pytest.raises(click.UsageError, match="cannot be read"):
-        read_change(str(tmp_path / "nowhere"))
 
 
 async def test_t82_a_change_that_is_slow_to_compare(tmp_path: Path) -> None:

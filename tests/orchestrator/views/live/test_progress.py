@@ -72,18 +72,14 @@ def test_a_pipe_gets_one_line_for_each_ended_attempt() -> None:
 
 @pytest.mark.parametrize("name", ["dumb", "unknown", ""])
 def test_a_dumb_terminal_gets_lines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No sequence that it would print as garbage."""
+    """No sequence that it would print as garbage. With stdout in a pipe, stderr shows no picture either."""
+    told(campaign(5), console := terminal(), stdout=io.StringIO())
+    assert "\x1b[?1049h" not in output(console)
+    assert "score=0.96" in output(console)
     monkeypatch.setenv("TERM", name)
     console = Console(file=Screen(), force_terminal=True, width=80, color_system=None)
     told(campaign(5), console)
     assert "\x1b" not in output(console)
-    assert "score=0.96" in output(console)
-
-
-def test_who_pipes_the_summary_away_gets_lines() -> None:
-    """With stdout in a pipe, stderr shows no picture even where it is a terminal."""
-    told(campaign(5), console := terminal(), stdout=io.StringIO())
-    assert "\x1b[?1049h" not in output(console)
     assert "score=0.96" in output(console)
 
 
@@ -94,24 +90,28 @@ def test_quiet_is_quiet() -> None:
         assert output(console) == ""
 
 
-def test_a_requeued_attempt_is_told() -> None:
-    """A stall is said with what becomes of it."""
-    story, console = Story().open(), pipe()
+def began() -> Story:
+    story = Story().open()
     story.baseline(1.0)
-    node = story.attempt("1")
-    story.tell(e.AttemptRequeued(node=node, ending=Ending.STALLED, why="no first token", not_before=""))
-    told(story, console)
-    assert "1.1 stalled, queued  no first token" in output(console)
+    return story
+
+
+def said(story: Story) -> list[str]:
+    """What a pipe gets after the baseline's line, without the times."""
+    told(story, console := pipe())
+    return [" ".join(line.split()[1:]) for line in output(console).splitlines()[1:]]
 
 
 def test_what_needs_a_person_is_told() -> None:
-    """One who cannot see the picture reads who waits for a word, and why nothing more is opened."""
-    story, console = Story().open(), pipe()
-    story.baseline(1.0)
+    """A stall is said with what becomes of it. One who cannot see the picture reads who waits for a word, and why
+    nothing more is opened.
+    """
+    story = began()
     node = story.attempt("1")
+    story.tell(e.AttemptRequeued(node=node, ending=Ending.STALLED, why="no first token", not_before=""))
     story.tell(e.PromotionAsked(node=node, over="1"), e.PauseSet(paused=True), e.PauseSet(paused=True, why="a storm"))
-    told(story, console)
-    lines = [line.partition(" ")[2] for line in output(console).splitlines()[1:]]
+    stalled, *lines = said(story)
+    assert "1.1 stalled, queued no first token" in stalled
     assert lines == [
         "1.1 waits for your word: blastdoor accept 1.1, or decline; blastdoor diff 1.1",
         "paused: a storm; blastdoor pause --off goes on",
@@ -120,14 +120,9 @@ def test_what_needs_a_person_is_told() -> None:
 
 def test_t86_an_outage_is_told_once_and_its_end() -> None:
     """Not every probe that fails."""
-    story, console = Story().open(), pipe()
-    story.baseline(1.0)
     opened = e.BreakerOpened(providers=("modal",), why="away", wait_s=5)
-    story.tell(opened, opened.model_copy(update={"tries": 1}), e.BreakerTried(), e.BreakerClosed())
-    story.tell(e.StoodStill(seconds=90))
-    told(story, console)
-    lines = [line.partition(" ")[2] for line in output(console).splitlines()[1:]]
-    assert lines == [
+    story = began().tell(opened, opened.model_copy(update={"tries": 1}), e.BreakerTried(), e.BreakerClosed())
+    assert said(story.tell(e.StoodStill(seconds=90))) == [
         "modal is waited for, the next probe is in 5 s: away",
         "the providers do their work again",
         "the orchestrator stood still for 90 s, which count for nobody",
@@ -146,8 +141,7 @@ def test_a_terminal_gets_a_picture_and_is_put_right() -> None:
 
 def test_it_ends_when_interrupted() -> None:
     """Ctrl-C goes through, and the terminal is put right, however often it is closed."""
-    console, story = terminal(), Story().open()
-    progress = progress_of(story, console)
+    progress = progress_of(Story().open(), console := terminal())
     with pytest.raises(KeyboardInterrupt), progress:
         raise KeyboardInterrupt
     progress.close()
@@ -156,27 +150,19 @@ def test_it_ends_when_interrupted() -> None:
 
 def test_what_others_say_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words on stderr do not spoil the picture; they come after it, in order."""
-    said, console, story = io.StringIO(), terminal(), Story().open()
-    monkeypatch.setattr(sys, "stderr", said)
+    heard, console, story = io.StringIO(), terminal(), Story().open()
+    monkeypatch.setattr(sys, "stderr", heard)
     before = structlog.get_config()
     with progress_of(story, console) as progress:
         click.echo("ending what runs", err=True)
         structlog.get_logger().warning("metrics.csv not written")
-        progress._draw()
-        assert said.getvalue() == ""
-    assert said.getvalue().splitlines()[0] == "ending what runs"
-    assert "metrics.csv not written" in said.getvalue()
-    assert sys.stderr is said
+        assert heard.getvalue() == ""
+        progress.on_event(e.PauseSet(paused=True), "2025-03-01T09:00:00+00:00")
+        assert heard.getvalue() == ""
+    assert heard.getvalue().splitlines()[0] == "ending what runs"
+    assert "metrics.csv not written" in heard.getvalue()
+    assert sys.stderr is heard
     assert structlog.get_config() == before
-
-
-def test_t57_a_description_can_not_act() -> None:
-    """Escapes and markup of a description are shown as they are."""
-    story, console = Story().open(), pipe()
-    story.baseline(1.0)
-    story.attempt("1", 0.5, description="[red]x[/red]\x1b[2J")
-    told(story, console)
-    assert "[red]x[/red]\\x1b[2J" in output(console)
 
 
 @pytest.mark.parametrize(
@@ -197,17 +183,15 @@ def test_a_bar(used: int, held: int, limit: int, shown: str) -> None:
 
 
 def test_a_line_says_why_and_how_far_to_trust() -> None:
-    """A discard has its reason, a failure does not repeat its own name, and a shared judge's score is marked."""
-    story, console = Story().open(), pipe()
-    story.baseline(1.0)
+    """A discard has its reason, a failure does not repeat its own name, and a shared judge's score is marked. Escapes
+    and markup of a description are shown as they are.
+    """
+    story = began()
     story.attempt("1", 0.5, description="slower")
     story.end(story.attempt("1", None, description="breaks"), Ending.FAILED, why="failed")
-    story.attempt("1", 2.0, kept=True, verdict={"tier": Tier.SHARED}, description="quick")
-    told(story, console)
-    lines = [" ".join(line.split()[1:]) for line in output(console).splitlines()]
-    assert lines == [
-        "● 1 kept score=1",
+    story.attempt("1", 2.0, kept=True, verdict={"tier": Tier.SHARED}, description="[red]x[/red]\x1b[2J")
+    assert said(story) == [
         "○ 1.1 discarded score=0.5 no better than the champion slower",
         "✗ 1.2 failed breaks",
-        "● 1.3 kept score=2 [shared] quick",
+        "● 1.3 kept score=2 [shared] [red]x[/red]\\x1b[2J",
     ]

@@ -1,11 +1,12 @@
 """Campaigns on disk, a server that is asked without a network, and a real browser."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from orchestrator.views.page.finding import find_campaigns
 from orchestrator.views.page.followed import Followed
 from orchestrator.views.page.guard import Guard
 from orchestrator.views.page.listening import Certificate, Listening
+from orchestrator.views.page.running import serving
 from orchestrator.views.page.server import Server
 from tests.orchestrator.views.campaign.conftest import Stage
 
@@ -37,7 +39,7 @@ def _files(on_disk: None, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pyt
     """A server reads ledgers from threads of its own, waits for their files to change, and keeps boards. That a machine
     is busy is no reason to leave a campaign out.
     """
-    monkeypatch.setattr("orchestrator.views.page.overview._ANSWER_S", 120.0)
+    monkeypatch.setattr("orchestrator.views.page.overview.ANSWER_S", 120.0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
@@ -77,26 +79,30 @@ Headers = list[tuple[str, str]]
 App = Callable[..., Awaitable[None]]
 
 
-async def asked(
-    app: App, target: str, *, method: str = "GET", headers: Headers | None = None, body: bytes = b""
-) -> Answer:
-    """One request as uvicorn hands it on. What the page asks for is below its place."""
+def _scope(method: str, target: str, headers: Headers) -> dict[str, Any]:
+    """As uvicorn has it. What the page asks for is below its place."""
     path, _, query = target.partition("?")
     path = f"/{PLACE}{path}" if path.startswith(("/api", "/static")) else path
-    given = [("host", HOST)] if headers is None else headers
-    scope = {
+    return {
         "type": "http",
         "method": method,
         "path": path,
         "raw_path": quote(path).encode(),
         "query_string": query.encode(),
-        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in given],
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
         "http_version": "1.1",
         "root_path": "",
         "scheme": "http",
         "server": ("127.0.0.1", PORT),
         "client": ("127.0.0.1", 4711),
     }
+
+
+async def asked(
+    app: App, target: str, *, method: str = "GET", headers: Headers | None = None, body: bytes = b""
+) -> Answer:
+    """One request, and its answer."""
+    scope = _scope(method, target, [("host", HOST)] if headers is None else headers)
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
@@ -145,29 +151,76 @@ class Site:
         """Another browser."""
         return await cookie_of(self.app, token)
 
-    async def campaign(self, target: str = "", code: int = 200) -> Any:
+    async def at(self, target: str = "") -> str:
+        """An address of the one campaign that there is."""
         (row,) = await self.get("/api/campaigns")
-        return await self.get(f"/api/campaign/{row['id']}{target}", code)
+        return f"/api/campaign/{row['id']}{target}"
+
+    async def campaign(self, target: str = "", code: int = 200) -> Any:
+        return await self.get(await self.at(target), code)
+
+
+class Stream:
+    """One that listens: what it is sent, message by message. `over` is done when its stream has ended."""
+
+    def __init__(self, site: Site, target: str, headers: Headers | None = None) -> None:
+        self.sent: asyncio.Queue[bytes] = asyncio.Queue()
+        self._left = asyncio.Event()
+        self.over = asyncio.create_task(self._listen(site, target, headers or site.headers))
+
+    async def _listen(self, site: Site, target: str, headers: Headers) -> None:
+        scope = _scope("GET", target, headers)
+        first = True
+
+        async def receive() -> MutableMapping[str, Any]:
+            nonlocal first
+            if first:
+                first = False
+                return {"type": "http.request", "body": b"", "more_body": False}
+            await self._left.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message.get("body"):
+                self.sent.put_nowait(message["body"])
+
+        await site.app(scope, receive, send)
+
+    async def next(self, kind: str) -> str:
+        async with asyncio.timeout(60):
+            while True:
+                text = (await self.sent.get()).decode()
+                if f"event: {kind}\n" in text:
+                    return text
+
+    async def until(self, kind: str, text: str) -> None:
+        """What is told before it may have been read in the middle of what is written."""
+        while text not in await self.next(kind):
+            pass
+
+    async def leave(self) -> None:
+        self._left.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.over
 
 
 class Served:
     """A real server on a port of its own, in a thread. Its address takes a token, and leads on to its place."""
 
     def __init__(self, *folders: Path, control: bool = False, certificate: Certificate | None = None) -> None:
-        from orchestrator.views.page.running import serving
-
         self._listening = Listening(socket.create_server(("127.0.0.1", 0)), certificate=certificate)
         self.entrance = Entrance(TOKEN, CONTROL if control else "", PLACE)
         self.port, self.address = self._listening.port, self._listening.address
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(serving, folders)))
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(folders)))
         self._thread.start()
         self._ready.wait(60)
 
-    async def _serve(self, serving: Callable[..., Any], folders: tuple[Path, ...]) -> None:
+    async def _serve(self, folders: tuple[Path, ...]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._running = serving(folders, None, self._listening, self.entrance)
-        self._running.capture_signals = _no_signals
+        make: Callable[..., Any] = serving
+        self._running = make(folders, None, self._listening, self.entrance)
+        self._running.capture_signals = contextlib.nullcontext  # signals are for the main thread
         self._ready.set()
         await self._running.serve(sockets=[self._listening.socket])
 
@@ -175,12 +228,6 @@ class Served:
         self._loop.call_soon_threadsafe(self._running.handle_exit, signal.SIGTERM, None)
         self._thread.join(60)
         assert not self._thread.is_alive(), "the server does not end"
-
-
-def _no_signals() -> Any:
-    import contextlib
-
-    return contextlib.nullcontext()
 
 
 @pytest.fixture

@@ -35,9 +35,7 @@ def proposed_by_models(folder: Path, count: int = 24, seed: int = 5) -> Story:
         value = round(1 + 0.1 * rows + 0.5 * (kind == "hex") + draw.gauss(0, 0.1), 4)
         node = _proposed(story, "1" if role is Role.CONTROL else parent, role, number, params, draw)
         if number % 7 == 6:
-            story.tell(
-                e.TrialEnded(trial=story._trial(node), ending=Ending.FAILED, reason=EVIL, log=story.keep(b"x\n"))
-            )
+            story.tell(e.TrialEnded(trial=story.trial(node), ending=Ending.FAILED, reason=EVIL, log=story.keep(b"x\n")))
             story.end(node, Ending.FAILED, why=EVIL)
             continue
         kept = value > best and role is Role.SEARCH
@@ -78,7 +76,7 @@ def _proposed(story: Story, parent: str, role: Role, number: int, params: dict[s
     story.tell(told, call, ended)
     code = f"# {EVIL}\ndef solve(rows={params['rows']}):\n    return [row * 2.5 for row in range(rows)]  # {number}\n"
     files = {"solve.py": code, f"{EVIL.replace('/', '')}.py": f"x = {number}\n"}
-    story._promote(node, 1, Tree({**story.trees[parent], **Tree.of(files)}), parent)
+    story.promote(node, 1, Tree({**story.trees[parent], **Tree.of(files)}), parent)
     return node
 
 

@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,10 @@ from orchestrator.domain.ending import Ending
 from orchestrator.ledger import Ledger
 from orchestrator.views.campaign.asking import person
 from orchestrator.views.page.acting import ACTS, asked_by
-from orchestrator.views.page.finding import find_campaigns
 from orchestrator.views.page.followed import Followed
 from orchestrator.views.page.guard import KEY, LONGEST_BODY
 from orchestrator.views.page.resuming import LOG, Resumer
-from orchestrator.views.page.streams import Viewer
+from orchestrator.views.page.waking import Notices
 from tests.orchestrator.views.campaign.builder import campaign
 from tests.orchestrator.views.campaign.conftest import HOSTILE, Stage, stage
 from tests.orchestrator.views.page.conftest import (
@@ -35,6 +35,7 @@ from tests.orchestrator.views.page.conftest import (
     Answer,
     Headers,
     Site,
+    Stream,
     asked,
     cookie_of,
     followed,
@@ -91,18 +92,17 @@ def inbox(stage: Stage) -> list[tuple[str, dict[str, Any]]]:
         return [(request.kind, json.loads(request.body)) for request in ledger.requests()]
 
 
-@pytest.mark.usefixtures("on_disk")
-@pytest.mark.parametrize("kind", ["pause", "accept", "resume"])
-async def test_t99_nobody_acts_on_forged_rows(stage: Stage, kind: str) -> None:
+async def test_t99_nobody_acts_on_forged_rows(stage: Stage) -> None:
     """Rows that the chain does not seal are a reason, not a base to act on."""
     stage.write()
     async with Site(stage.folder, control=True) as site:
         hand = await Hand.at(site)
         with sqlite3.connect(stage.campaign / "ledger.sqlite3") as raw:
             raw.execute("""UPDATE projection SET body = replace(body, '"1.1"', '"1.2"') WHERE kind = 'run'""")
-        answer = await hand.act(kind, {"node": "1.1"} if kind == "accept" else {})
-    assert answer.status == 409
-    assert "changed beside its events" in answer.json()["error"]
+        for kind, body in (("pause", {}), ("accept", {"node": "1.1"}), ("resume", {})):
+            answer = await hand.act(kind, body)
+            assert answer.status == 409
+            assert "changed beside its events" in answer.json()["error"]
     assert inbox(stage) == []
 
 
@@ -119,36 +119,27 @@ async def test_each_act_is_the_command_lines_request(tmp_path: Path) -> None:
     made.write()
     async with Site(made.folder, control=True) as site:
         hand = await Hand.at(site)
+        injected = {"text": DIFF, "on": "1", "description": "nine rows"}
+        acts: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
+            ("pause", {}, "pause", {"paused": True}),
+            ("go-on", {}, "pause", {"paused": False}),
+            ("steer", {"text": " prefer numpy "}, "steer", {"text": "prefer numpy"}),
+            ("inject", injected, "inject", injected),
+            ("release", {"node": stalled}, "release", {"node": stalled}),
+            ("requeue", {"node": stalled}, "requeue", {"node": stalled}),
+            ("cancel", {"node": at_work}, "cancel", {"node": at_work}),
+            ("accept", {"node": waits, "why": "good"}, "accept", {"node": waits, "why": "good"}),
+            ("decline", {"node": waits}, "decline", {"node": waits, "why": ""}),
+        ]
+        assert {kind for kind, *_ in acts} == set(ACTS)
         with made.lock():
-            acts: list[tuple[str, dict[str, Any]]] = [
-                ("pause", {}),
-                ("go-on", {}),
-                ("steer", {"text": " prefer numpy "}),
-                ("inject", {"text": DIFF, "on": "1", "description": "nine rows"}),
-                ("release", {"node": stalled}),
-                ("requeue", {"node": stalled}),
-                ("cancel", {"node": at_work}),
-                ("accept", {"node": waits, "why": "good"}),
-                ("decline", {"node": waits}),
-            ]
-            assert {kind for kind, _ in acts} == set(ACTS)
-            for number, (kind, body) in enumerate(acts, 1):
+            for number, (kind, body, *_) in enumerate(acts, 1):
                 answer = await hand.act(kind, {**body, "name": "ada"})
                 assert answer.status == 200, (kind, answer.body)
                 assert answer.json()["request"] == number
                 assert "within a second; pid" in answer.json()["said"]
-        by = {"by": f"ada, at the page of {person()}"}
-        assert inbox(made) == [
-            ("pause", {"paused": True} | by),
-            ("pause", {"paused": False} | by),
-            ("steer", {"text": "prefer numpy"} | by),
-            ("inject", {"text": DIFF, "on": "1", "description": "nine rows"} | by),
-            ("release", {"node": stalled} | by),
-            ("requeue", {"node": stalled} | by),
-            ("cancel", {"node": at_work} | by),
-            ("accept", {"node": waits, "why": "good"} | by),
-            ("decline", {"node": waits, "why": ""} | by),
-        ]
+    by = {"by": f"ada, at the page of {person()}"}
+    assert inbox(made) == [(asked, body | by) for *_, asked, body in acts]
 
 
 async def test_without_the_flag_nobody_acts(stage: Stage) -> None:
@@ -211,28 +202,22 @@ SENT_BY_OTHERS: list[tuple[int, Changed]] = [
 
 
 async def test_another_site_does_not_act(stage: Stage) -> None:
-    """Though the browser sends its cookie: each of these requests is refused before anything of it is read."""
+    """Though the browser sends its cookie: each of these requests is refused before anything of it is read. Nothing is
+    changed by another method, a GET above all; and no preflight is answered.
+    """
     stage.write()
     async with Site(stage.folder, control=True) as site:
         hand = await Hand.at(site)
         with stage.lock():
             for status, but in SENT_BY_OTHERS:
                 assert (await hand.act("pause", but=but)).status == status, but
-            assert (await hand.act("pause")).status == 200
-    assert len(inbox(stage)) == 1
-
-
-async def test_nothing_is_changed_by_another_method(stage: Stage) -> None:
-    """A GET above all; and no preflight is answered."""
-    stage.write()
-    async with Site(stage.folder, control=True) as site:
-        hand = await Hand.at(site)
-        with stage.lock():
             for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"):
                 answer = await hand.act("pause", method=method)
                 assert answer.status == 405
                 assert not [name for name in answer.headers if name.startswith("access-control")]
-    assert inbox(stage) == []
+            assert inbox(stage) == []
+            assert (await hand.act("pause")).status == 200
+    assert len(inbox(stage)) == 1
 
 
 NO_REQUESTS: list[tuple[str, Any]] = [
@@ -256,19 +241,6 @@ NO_REQUESTS: list[tuple[str, Any]] = [
 ]
 
 
-async def test_what_is_no_request_is_one_line(stage: Stage) -> None:
-    stage.write()
-    async with Site(stage.folder, control=True) as site:
-        hand = await Hand.at(site)
-        with stage.lock():
-            for kind, body in NO_REQUESTS:
-                answer = await hand.act(kind, body)
-                assert answer.status in (400, 404), (kind, body)
-                assert "\n" not in answer.json()["error"]
-                assert len(answer.body) < 500
-    assert inbox(stage) == []
-
-
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("steer", {"text": "prefer numpy"}, "reads no instructions"),
     ("inject", {"text": "hello", "description": "x"}, "no change found"),
@@ -290,15 +262,21 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_what_the_command_line_refuses(stage: Stage) -> None:
-    """In the same words, in one line, and nothing is left in the inbox."""
+async def test_what_is_refused_is_one_line(stage: Stage) -> None:
+    """What is no request, and what the command line refuses, in the same words; nothing is left in the inbox."""
     stage.write()
     async with Site(stage.folder, control=True) as site:
         hand = await Hand.at(site)
-        for kind, body, line in REFUSED:
-            answer = await hand.act(kind, body)
+        for kind, refused, line in REFUSED:
+            answer = await hand.act(kind, refused)
             told = answer.json()["error"]
             assert (answer.status, line in told, told.isprintable()) == (409, True, True), (kind, told)
+        with stage.lock():
+            for kind, body in NO_REQUESTS:
+                answer = await hand.act(kind, body)
+                assert answer.status in (400, 404), (kind, body)
+                assert answer.json()["error"].isprintable()
+                assert len(answer.body) < 500
     assert inbox(stage) == []
 
 
@@ -357,10 +335,12 @@ async def test_a_campaign_that_stopped_meanwhile(stage: Stage) -> None:
         await site.campaign("/acts?node=1.99", 404)
 
 
-async def test_an_act_is_for_the_campaign_that_is_seen(stage: Stage) -> None:
-    """Another one takes its place, with nodes of the same names: what was meant for the old one is refused, whether
-    the server knows of the change already (nobody follows) or not (somebody does), and however new the page is.
+async def test_an_act_is_for_the_campaign_that_is_seen(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older look at the same campaign will do. Another one takes its place, with nodes of the same names: what was
+    meant for the old one is refused, whether the server knows of the change already (nobody follows) or not (somebody
+    does), and however new the page is.
     """
+    monkeypatch.setattr(Notices, "watch", lambda *_: lambda: None)  # one who follows does not hear of the change
     stage.write()
     other = Stage(stage.folder.parent / "other")
     other.story = campaign(30, folder=other.folder)
@@ -369,12 +349,14 @@ async def test_an_act_is_for_the_campaign_that_is_seen(stage: Stage) -> None:
     async with Site(stage.folder, control=True) as site:
         hand = await Hand.at(site)
         (row,) = await site.get("/api/campaigns")
+        older, written = await hand.sees(row["id"]), len(stage.story.events)
+        stage.story.attempt("1", 3.0)
+        grow(stage, written)
         old = await hand.sees(row["id"])
-        _, broadcast = await site.server._get(row["id"])
-        viewer = Viewer()
-        broadcast.join(viewer)
-        broadcast._tasks[0].cancel()  # it follows, and has not heard yet
-        broadcast._tasks[0] = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]  # one that never ends, whatever it gives
+        assert old != older
+        assert (await hand.act("inject", {**INJECTED, "seen": older})).status == 200
+        stream = Stream(site, f"/api/campaign/{row['id']}/updates")
+        await stream.next("again")
         stage.campaign.rename(stage.folder / "aside")
         other.campaign.rename(stage.campaign)
         acts: list[tuple[str, dict[str, Any]]] = [("cancel", {"node": "1.1.1"}), ("inject", INJECTED), ("resume", {})]
@@ -383,24 +365,12 @@ async def test_an_act_is_for_the_campaign_that_is_seen(stage: Stage) -> None:
                 answer = await hand.act(kind, {**body, "seen": old})
                 assert (answer.status, "another campaign is here now" in answer.json()["error"]) == (409, True), kind
             if not known:
-                broadcast.leave(viewer)
+                await stream.leave()
         for bad in ("", "1", "-", "1-", "x-y", f"{'9' * 30}-{'0' * 64}", f"0-{'0' * 64}", f"1-{'0' * 64}"):
             assert (await hand.act("inject", {**INJECTED, "seen": bad})).status == 409
         assert inbox(stage) == []
         assert (await hand.act("inject", INJECTED)).status == 200
     assert [kind for kind, _ in inbox(stage)] == ["inject"]
-
-
-async def test_an_older_look_at_the_same_campaign_will_do(stage: Stage) -> None:
-    stage.write()
-    async with Site(stage.folder, control=True) as site:
-        hand = await Hand.at(site)
-        (row,) = await site.get("/api/campaigns")
-        old, written = await hand.sees(row["id"]), len(stage.story.events)
-        stage.story.attempt("1", 3.0)
-        grow(stage, written)
-        assert await hand.sees(row["id"]) != old
-        assert (await hand.act("inject", {**INJECTED, "seen": old})).status == 200
 
 
 # Stand for `blastdoor resume`: one takes the campaign over and goes on, one cannot.
@@ -455,19 +425,19 @@ def test_a_resume_that_fails_says_why(stage: Stage) -> None:
     it.close()
 
 
-@pytest.mark.parametrize("is_read", [False, True])
-def test_a_pipe_in_the_place_of_the_log_holds_nobody_up(stage: Stage, is_read: bool) -> None:
+def test_a_pipe_in_the_place_of_the_log_holds_nobody_up(stage: Stage) -> None:
     """In a folder of somebody else; also where they read from it."""
     it = followed(stage)
     os.mkfifo(stage.campaign / LOG)
-    reader = os.open(stage.campaign / LOG, os.O_RDONLY | os.O_NONBLOCK) if is_read else None
     with ThreadPoolExecutor() as pool:
         told = pool.submit(resumed, it, _FAILS, {})
         try:
             with pytest.raises(click.UsageError, match="cannot be written"):
                 told.result(60)
         finally:
-            reader = reader or os.open(stage.campaign / LOG, os.O_RDONLY | os.O_NONBLOCK)
+            reader = os.open(stage.campaign / LOG, os.O_RDONLY | os.O_NONBLOCK)
+        with pytest.raises(click.UsageError, match="cannot be written"):
+            pool.submit(resumed, it, _FAILS, {}).result(60)
     os.close(reader)
     it.close()
 
@@ -477,36 +447,36 @@ def test_an_earlier_process_of_the_same_number_is_not_taken_for_it(
 ) -> None:
     """The last one that worked on it had that number, too, and died; the new one fails, and that is told."""
     it = followed(stage)
-    process = subprocess.Popen(["sh", "-c", "sleep 2; exit 3"])
+    process = subprocess.Popen(["sh", "-c", "sleep 0.5; exit 3"])
     with Ledger.open(stage.campaign / "ledger.sqlite3") as ledger:
         ledger.seize(f"pid {process.pid} on here")
     (stage.campaign / LOG).write_text("no engine answers\n")
-    monkeypatch.setattr(Resumer, "_started", lambda *_: process)
+    monkeypatch.setattr(Resumer, "start", lambda *_: process)
     with pytest.raises(click.UsageError, match="no engine answers"):
         resumed(it, "", {})
     it.close()
 
 
-def test_a_server_that_ends_waits_for_none_that_it_started(stage: Stage) -> None:
-    """It goes on; only nobody waits for it to take the campaign over."""
+def test_two_who_resume_start_one(stage: Stage) -> None:
+    """And one that is at work is not started a second time. A server that ends waits for none that it started: it goes
+    on, only nobody waits for it to take the campaign over.
+    """
     it = followed(stage)
     resumer = Resumer(None, (sys.executable, "-c", "import time; time.sleep(600)"))
-    resumer.close()
-    line = resumer.resume(it.found, it.reading, {}, "ada")
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(resumer.resume, it.found, it.reading, {}, "ada")
+        try:
+            while not (stage.campaign / LOG).exists() and not first.done():
+                time.sleep(0.01)
+            with pytest.raises(click.UsageError, match="somebody else lets it go on"):
+                resumer.resume(it.found, it.reading, {}, "ada")
+        finally:
+            resumer.close()
+        line = first.result(60)
     os.kill(int(line.partition("process ")[2].partition(",")[0]), signal.SIGKILL)
     assert "does not work on it yet" in line
-    it.close()
-
-
-def test_two_who_resume_start_one(stage: Stage) -> None:
-    """And one that is at work is not started a second time."""
-    it = followed(stage)
-    resumer = Resumer(None, (sys.executable, "-c", _FAILS))
-    with resumer._alone(it.found.id), pytest.raises(click.UsageError, match="somebody else lets it go on"):
-        resumer.resume(it.found, it.reading, {}, "ada")
     with stage.lock():
         it.run(Followed.poll)
         with pytest.raises(click.UsageError, match="works on it already"):
             resumer.resume(it.found, it.reading, {}, "ada")
-    assert find_campaigns([stage.folder])
     it.close()

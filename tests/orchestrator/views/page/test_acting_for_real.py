@@ -10,26 +10,13 @@ from orchestrator.domain.ending import Ending
 from orchestrator.loop import campaign
 from orchestrator.views.campaign.asking import person
 from orchestrator.views.campaign.history import read_moments
-from orchestrator.views.page.pages import VIEWS
 from orchestrator.wiring.beginning import How
 from private_postgres import PrivatePostgres
 from tests.orchestrator.loop.scripted import scripted, write_task
 from tests.orchestrator.views.page.conftest import Site
 from tests.orchestrator.views.page.test_acting import Hand
+from tests.orchestrator.views.page.test_server import TARGETS
 
-# What the views ask for of a campaign whose best is 1.1.
-TARGETS = (
-    "",
-    "/rows?nodes=1,1.1",
-    "/search?text=1.1",
-    "/node/1.1",
-    "/compare?nodes=1,1.1",
-    "/parameters",
-    "/diff?node=1.1",
-    "/text?what=trial&name=1.1-1",
-    "/live",
-    *(f"/view/{name}" for name in (*VIEWS, "credit", "report")),
-)
 DIFF = '--- a/params.json\n+++ b/params.json\n@@ -1,3 +1,3 @@\n {\n-  "value": 0\n+  "value": 7\n }\n'
 
 
@@ -73,7 +60,7 @@ async def test_one_whose_ledger_is_in_a_database(tmp_path: Path, database: Priva
         await session.run()
     async with Site(folder, control=True) as site:
         assert (await site.campaign("/board"))["count"] == 2
-        for target in TARGETS:
+        for target in (it for it in TARGETS if "1.2" not in it):
             assert await site.campaign(target), target
         chain = await site.campaign("/chain")
         assert chain["verified"] == chain["head"] > 0

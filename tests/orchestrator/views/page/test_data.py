@@ -4,15 +4,18 @@ import gzip
 import math
 import os
 import random
+import sqlite3
 from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Purpose, Role
-from orchestrator.ledger import CampaignLock
+from orchestrator.ledger import CampaignLock, Entry, Ledger, LedgerError
+from orchestrator.views.campaign.diff import diff_of
 from orchestrator.views.campaign.opening import material_of, open_campaign
 from orchestrator.views.campaign.points import points_of, stair_of
 from orchestrator.views.campaign.sections import Place, sections
@@ -23,6 +26,7 @@ from orchestrator.views.page.columns import packed, unpacked
 from orchestrator.views.page.finding import find_campaigns
 from orchestrator.views.page.followed import Followed, NotThere
 from orchestrator.views.page.importance import importance
+from orchestrator.views.page.row_state import RowState
 from orchestrator.views.page.sparing import LEAST_S, REST, Sparing
 from orchestrator.views.page.summary import read_standing, summary_of
 from orchestrator.views.render.values import section_values
@@ -62,7 +66,9 @@ def test_a_board_has_what_a_chart_has(tmp_path: Path) -> None:
 
 
 def test_columns_are_the_same_in_bytes(tmp_path: Path) -> None:
-    """What a browser unpacks is what the board has: scores to the last bit, times, and what is missing."""
+    """What a browser unpacks is what the board has: scores to the last bit, times, and what is missing. A column takes
+    what its numbers need.
+    """
     made = long_stage(tmp_path / "task")
     made.story.attempt("1", 1 / 3)
     it = followed(made)
@@ -70,13 +76,10 @@ def test_columns_are_the_same_in_bytes(tmp_path: Path) -> None:
     whole = it.board.whole()
     assert told["columns"] == whole["columns"]
     assert {**told, "columns": 0} == {**whole, "columns": 0, "seq": it.seq, "mark": it.mark, "present": True}
-
-
-@pytest.mark.parametrize("most", [0, 127, 128, 40_000, 2**31, 2**52])
-def test_a_column_takes_what_its_numbers_need(most: int) -> None:
-    values, times = [-1, 0, most], [0.0, -1.0, most / 10]
-    data = packed({"count": 3}, {"n": (array("q", values), False), "t": (array("d", times), True)})
-    assert unpacked(data)["columns"] == {"n": values, "t": times}
+    for most in (0, 127, 128, 40_000, 2**31, 2**52):
+        values, times = [-1, 0, most], [0.0, -1.0, most / 10]
+        data = packed({"count": 3}, {"n": (array("q", values), False), "t": (array("d", times), True)})
+        assert unpacked(data)["columns"] == {"n": values, "t": times}
 
 
 def names_of(told: dict) -> list[str]:  # type: ignore[type-arg]  # as JSON
@@ -126,34 +129,27 @@ def followed_again(made: Stage) -> Followed:
     return Followed(found, None)
 
 
-def test_the_overview_says_the_same_from_a_few_rows(stage: Stage) -> None:
+def test_views_are_those_of_the_commands(stage: Stage) -> None:
+    """The overview says the same from a few rows, sections are those of the report from rows that are read when they
+    are asked for, a difference is that of the command, against the parent or any other; nothing in any of them moves a
+    cursor, turns the direction of writing or hides, and markup stays the text that it is.
+    """
     it = followed(stage)
     with read_standing(it.found, None) as standing:
         assert summary_of(standing) == it.summary()
-
-
-def test_sections_are_those_of_the_report(stage: Stage) -> None:
-    """From rows that are read when they are asked for, as from all of them at once."""
-    it = followed(stage)
     with open_campaign(stage.folder) as reading:
         theirs = section_values(sections(material_of(reading), Place.STATUS))
-    mine = section_values(sections(material_of(it.reading), Place.STATUS))
-    assert mine == theirs
-
-
-@pytest.mark.parametrize("name", [*pages.VIEWS, "credit", "report"])
-def test_each_view_has_something_to_say(stage: Stage, name: str) -> None:
-    """And nothing in it moves a cursor, turns the direction of writing or hides."""
-    told = str(pages.view(followed(stage), name, None))
-    assert "sections" in told
-    assert told.isprintable()
-
-
-def test_words_of_others_are_harmless_to_the_eye(stage: Stage) -> None:
-    """Everywhere that they are told: escapes are seen, and markup stays the text that it is."""
-    it = followed(stage)
+        difference = diff_of(reading, reading.state.nodes["1.2"], reading.state.nodes["1.1"]).splitlines()
+    assert section_values(sections(material_of(it.reading), Place.STATUS)) == theirs
+    assert texts.diff_page(it, "1.2", "1.1", 0)["lines"] == difference
+    assert texts.diff_page(it, "1.2", None, 0)["from"] == "1"
+    for beside, page in (("1.99", 0), (None, 7)):
+        with pytest.raises(NotThere):
+            texts.diff_page(it, "1.2", beside, page)
+    views = [pages.view(it, name, None) for name in (*pages.VIEWS, "credit", "report")]
+    assert all("sections" in one for one in views)
     told = [it.summary(), pages.node_page(it, "1.2"), pages.rows(it, ["1.2"]), pages.compare(it, ["1.2", "1"])]
-    assert all(str(one).isprintable() for one in told)
+    assert all(str(one).isprintable() for one in (*views, *told))
     assert "<b>" in str(told[2])
     assert texts.log_page(it, "trial", "1.2-1", 0)["lines"] == ["\\x1b[31mred\\x1b[0m", "\\xff\\xfe"]
 
@@ -201,14 +197,11 @@ def test_repeats_of_a_champion_beside_another_count_for_it(tmp_path: Path) -> No
 
 
 def test_an_event_of_a_later_version_is_told_by_its_kind(stage: Stage) -> None:
-    from orchestrator.ledger import Entry, Ledger
-
     it = followed(stage)
+    later = Entry("\x1b[2Jdreamt", '{"kind":"\\u001b[2Jdreamt","node":"1.1"}')
     with Ledger.open(stage.campaign / "ledger.sqlite3") as ledger:
         ledger.seize("a later version")
-        ledger.append(
-            [Entry("\x1b[2Jdreamt", '{"kind":"\\u001b[2Jdreamt","node":"1.1"}')], {}, "2030-01-01T00:00:00+00:00"
-        )
+        ledger.append([later], {}, "2030-01-01T00:00:00+00:00")
     told = it.poll()
     assert told
     assert told["said"][0][1] == "\\x1b[2Jdreamt (not known to this version)"
@@ -234,20 +227,23 @@ def test_an_event_is_read_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) ->
     it.close()
 
 
-def test_too_many_nodes_are_told_to_be(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boards, "MOST_NODES", 3)
-    told = followed(stage).board.whole()
-    assert (told["count"], told["missing"]) == (3, 2)
-
-
-def test_missing_scores_are_none_and_not_zero(stage: Stage) -> None:
-    told = followed(stage).board.whole()["columns"]
+def test_missing_scores_are_none_and_not_zero(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And parameters leave out what has none. Where there are too many nodes, how many are missing is told."""
+    it = followed(stage)
+    told = it.board.whole()["columns"]
     assert len(told) == len(COLUMNS) + 1
     assert told["metric 0"] == [1.0, 2.0, 0.5, None, None]
+    parameters = pages.parameters(it, None)
+    assert parameters["nodes"] == ["1.1", "1.2"]
+    assert {it["name"]: it["values"] for it in parameters["parameters"]} == {"rows": [3, 3], "rate": [0.1, 0.1]}
+    assert all(math.isfinite(score) for score in parameters["scores"])
+    monkeypatch.setattr(boards, "MOST_NODES", 3)
+    few = followed_again(stage).board.whole()
+    assert (few["count"], few["missing"]) == (3, 2)
 
 
 def test_a_log_of_a_gigabyte_costs_a_page(stage: Stage) -> None:
-    """A page is some bytes from anywhere; its end is found without what is before it."""
+    """A page is some bytes from anywhere; its end is found without what is before it. As a whole it is refused."""
     stage.write()
     digest = "ab" * 32
     path = stage.campaign / "artifacts" / digest[:2] / digest[2:]
@@ -257,16 +253,14 @@ def test_a_log_of_a_gigabyte_costs_a_page(stage: Stage) -> None:
         file.seek((1 << 30) - 12)
         file.write(b"\nlast\nwords\n")
     it = followed(stage)
-    it.reading.state.trials["1.1-1"]
-    part = it.reading.artifacts.get_part(digest, 0, 16)
-    assert part == (b"\0" * 16, 1 << 30)
+    with pytest.raises(LedgerError, match=r"1GiB, more than are read at once"):
+        it.reading.artifacts.get(digest)
     object.__setattr__(it.reading.state.trials["1.1-1"], "log", digest)
     first = texts.log_page(it, "trial", "1.1-1", 0)
     assert (first["start"], first["end"], first["size"]) == (0, texts.PAGE, 1 << 30)
     assert len(str(first)) < 10_000
     last = texts.log_page(it, "trial", "1.1-1", 0, last=True)
-    assert last["lines"][-2:] == ["last", "words"]
-    assert last["end"] == 1 << 30
+    assert (last["lines"][-2:], last["end"]) == (["last", "words"], 1 << 30)
 
 
 def test_pages_of_a_log_are_all_of_it(tmp_path: Path) -> None:
@@ -276,15 +270,11 @@ def test_pages_of_a_log_are_all_of_it(tmp_path: Path) -> None:
     made.story.baseline(1.0)
     lines = [f"line {number} {'x' * (number % 90)}" for number in range(6000)]
     made.story.attempt("1", 2.0, log="\n".join(lines).encode() + b"\n")
-    it = followed(made)
-    found: list[str] = []
-    start = 0
-    while True:
-        page = texts.log_page(it, "trial", "1.1-1", start)
+    it, found = followed(made), list[str]()
+    page: dict[str, Any] = {"end": 0, "size": 1}
+    while page["end"] < page["size"]:
+        page = texts.log_page(it, "trial", "1.1-1", page["end"])
         found += page["lines"]
-        start = page["end"]
-        if start == page["size"]:
-            break
     assert found == lines
 
 
@@ -302,21 +292,6 @@ def test_a_live_log_is_followed_and_leads_nowhere_else(stage: Stage, tmp_path: P
     for name in ("1.1.1-2", "1.1.1-3", "../../../../secret", "1-1/../../x", "", "1.1.1-1.log\0"):
         with pytest.raises(NotThere):
             texts.log_page(it, "live", name, 0)
-
-
-def test_a_difference_is_that_of_the_command(stage: Stage) -> None:
-    """Against the parent or any other; of a node without a candidate it is said why."""
-    it = followed(stage)
-    with open_campaign(stage.folder) as reading:
-        from orchestrator.views.campaign.diff import diff_of
-
-        theirs = diff_of(reading, reading.state.nodes["1.2"], reading.state.nodes["1.1"]).splitlines()
-    assert texts.diff_page(it, "1.2", "1.1", 0)["lines"] == theirs
-    assert texts.diff_page(it, "1.2", None, 0)["from"] == "1"
-    with pytest.raises(NotThere):
-        texts.diff_page(it, "1.2", "1.99", 0)
-    with pytest.raises(NotThere):
-        texts.diff_page(it, "1.2", None, 7)
 
 
 def test_campaigns_are_found_where_they_are(tmp_path: Path) -> None:
@@ -348,13 +323,6 @@ def test_importance_tells_what_explains_a_score() -> None:
     for scale in (1e300, 1e-300):
         assert importance(words, [scale * ord(word) for word in words]) == pytest.approx(1.0)
     assert importance(made, [*scores[:-1], -1.7e308]) is not None
-
-
-def test_parameters_leave_out_what_has_no_score(stage: Stage) -> None:
-    told = pages.parameters(followed(stage), None)
-    assert told["nodes"] == ["1.1", "1.2"]
-    assert {it["name"]: it["values"] for it in told["parameters"]} == {"rows": [3, 3], "rate": [0.1, 0.1]}
-    assert all(math.isfinite(score) for score in told["scores"])
 
 
 def test_what_takes_long_is_made_seldom() -> None:
@@ -395,8 +363,6 @@ def test_findings_name_what_cannot_be_believed(tmp_path: Path) -> None:
 
 
 def test_the_chain_is_walked_and_a_break_is_found(stage: Stage) -> None:
-    import sqlite3
-
     it = followed(stage)
     told = it.walk()
     assert told["verified"] == told["head"] == it.seq
@@ -406,14 +372,11 @@ def test_the_chain_is_walked_and_a_break_is_found(stage: Stage) -> None:
         raw.execute("DROP TRIGGER events_keep")
         raw.execute("UPDATE events SET body = '{}' WHERE seq = 4")
     broken = followed_again(stage).walk()
-    assert "4" in broken["broken"]
-    assert broken["verified"] == 3
+    assert ("4" in broken["broken"], broken["verified"]) == (True, 3)
 
 
 def test_t99_forged_rows_are_found_at_the_end_of_the_chain(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page says that a record seals the rows only where it compared them."""
-    import sqlite3
-
     it = followed(stage)
     with sqlite3.connect(stage.campaign / "ledger.sqlite3") as raw:
         raw.execute("DELETE FROM projection WHERE id = '1.2'")
@@ -428,8 +391,6 @@ def test_t99_forged_rows_are_found_at_the_end_of_the_chain(stage: Stage, monkeyp
 @pytest.mark.parametrize("rows", [None, ""])
 def test_t99_a_record_that_seals_no_rows_breaks_the_chain(stage: Stage, rows: str | None) -> None:
     """The page does not say that every row is sealed once somebody appended a record without a seal."""
-    import sqlite3
-
     it = followed(stage)
     forge(stage, FORGED["champion"])
     with sqlite3.connect(stage.campaign / "ledger.sqlite3") as raw:
@@ -441,3 +402,21 @@ def test_t99_a_record_that_seals_no_rows_breaks_the_chain(stage: Stage, rows: st
     told = it.walk()
     assert told["rows"] is False
     assert told["broken"]
+
+
+def test_what_was_read_before_a_change_is_not_kept_after_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread looks, while another hears that the record changed: the next look reads it again."""
+    stage.write()
+    with Ledger.open(stage.campaign / "ledger.sqlite3", read_only=True) as ledger:
+        state, row, name = RowState(ledger), Ledger.row, "1.1"
+
+        def changed_meanwhile(it: Ledger, kind: str, asked_for: str) -> str | None:
+            body = row(it, kind, asked_for)
+            state.forget("node", [asked_for])
+            return body and body.replace('"description":"', '"description":"old ')
+
+        with monkeypatch.context() as while_it_changes:
+            while_it_changes.setattr(Ledger, "row", changed_meanwhile)
+            assert state.nodes[name].description.startswith("old ")
+        assert not state.nodes[name].description.startswith("old ")
+        assert state.nodes[name] is state.nodes[name], "one that did not change is kept"

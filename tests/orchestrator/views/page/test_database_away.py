@@ -3,17 +3,17 @@
 import asyncio
 import shutil
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from orchestrator.ledger import LedgerError
 from orchestrator.views.page.followed import Followed
-from orchestrator.views.page.streams import Viewer
 from private_postgres import PrivatePostgres
 from tests.orchestrator.loop.scripted import scripted, write_task
 from tests.orchestrator.views.campaign.conftest import Stage, stage
-from tests.orchestrator.views.page.conftest import Site, asked, followed
+from tests.orchestrator.views.page.conftest import Site, Stream, asked, followed
 
 __all__ = ["stage"]  # a fixture, of commands
 
@@ -30,18 +30,11 @@ async def test_a_database_that_is_away_keeps_nobody_waiting(tmp_path: Path, data
         await session.run()
     async with asyncio.timeout(HANG_S), Site(tmp_path) as site, Site(tmp_path) as other:
         await other.campaign("/board")
-        (row,) = await site.get("/api/campaigns")
-        _, broadcast = await site.server._get(row["id"])
-        viewer = Viewer()
-        broadcast.join(viewer)
-        target = f"/api/campaign/{row['id']}/board"
+        target, told = await site.at("/board"), Stream(site, await site.at("/updates"))
+        await told.next("again")
         database.stop()
         try:
-            told = viewer.messages()
-            while b"event: failed" not in (message := await anext(told)):
-                pass
-            assert b"cannot be reached" in message
-            assert not broadcast.is_up_to_date
+            assert "cannot be reached" in await told.next("failed")
             asks = (asked(site.app, target, headers=site.headers) for _ in range(40))
             assert {answer.status for answer in await asyncio.gather(*asks)} == {503}
             waiting = [asyncio.create_task(asked(other.app, target, headers=other.headers)) for _ in range(8)]
@@ -50,9 +43,9 @@ async def test_a_database_that_is_away_keeps_nobody_waiting(tmp_path: Path, data
                 task.cancel()
         finally:
             database.start()
-        while b"event: again" not in await anext(told):
-            pass
+        await told.next("again")
         assert (await asked(site.app, target, headers=site.headers)).status == 200
+        await told.leave()
 
 
 async def test_one_that_does_not_answer_holds_up_no_other(
@@ -89,27 +82,19 @@ async def test_one_that_does_not_answer_holds_up_no_other(
 def test_those_who_wait_for_their_turn_are_sent_away_at_the_end(stage: Stage) -> None:
     """Each of them could take as long as the one before it."""
     it, gate, at_work = followed(stage), threading.Event(), threading.Event()
-    done: list[str] = []
 
     def first(_: Followed) -> None:
         at_work.set()
         gate.wait(HANG_S)
 
-    def second() -> None:
-        try:
-            it.run(lambda _: done.append("worked"))
-        except LedgerError as error:
-            done.append(str(error))
-
-    threads = [threading.Thread(target=it.run, args=(first,)), threading.Thread(target=second)]
-    threads[0].start()
-    assert at_work.wait(HANG_S)
-    threads[1].start()
-    threads.append(threading.Thread(target=it.close))
-    threads[2].start()
-    while not it._is_over:
-        pass
-    gate.set()
-    for thread in threads:
-        thread.join(HANG_S)
-    assert done == ["the server ends"]
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(it.run, first)
+        assert at_work.wait(HANG_S)
+        second = pool.submit(it.run, lambda _: "worked")
+        ending = pool.submit(it.close)
+        while not it.is_over:
+            pass
+        gate.set()
+        with pytest.raises(LedgerError, match="the server ends"):
+            second.result(HANG_S)
+        ending.result(HANG_S)

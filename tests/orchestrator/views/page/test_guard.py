@@ -23,6 +23,17 @@ class Clock:
         return self.now
 
 
+async def let_in(app: Guard, code: str) -> Headers:
+    """What a browser sends after it opened the address with a code."""
+    answer = await asked(app, f"/?code={code}")
+    assert answer.status == 303
+    return [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])]
+
+
+async def status(app: Guard, headers: Headers, target: str = "/api/campaigns") -> int:
+    return (await asked(app, target, headers=headers)).status
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -39,16 +50,22 @@ def app(entrance: Entrance) -> Guard:
 
 
 async def test_the_token_opens_and_a_cookie_keeps_open(app: Guard) -> None:
-    """The cookie is no token, is kept from scripts, and is never sent from another site."""
+    """The cookie is no token, is kept from scripts, and is never sent from another site. Answers that get through, and
+    refusals, carry the policy: no inline script, no inline style, nothing from elsewhere, no frame.
+    """
     answer = await asked(app, f"/?token={quote(TOKEN)}")
     cookie = answer.headers["set-cookie"]
     assert answer.status == 303
-    assert "HttpOnly" in cookie
-    assert "SameSite=Strict" in cookie
-    assert f"blastdoor_{PORT}=" in cookie
-    assert f"; Path=/{PLACE}/" in cookie
+    for part in ("HttpOnly", "SameSite=Strict", f"blastdoor_{PORT}=", f"; Path=/{PLACE}/"):
+        assert part in cookie
     assert TOKEN not in cookie
     assert (await asked(app, "/api/campaigns", headers=await cookie_of(app))).body == b"in"
+    for it in (answer, await asked(app, "/")):
+        assert {name: it.headers[name] for name in HEADERS} == HEADERS
+    policy = HEADERS["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
 
 
 @pytest.mark.parametrize(
@@ -96,27 +113,14 @@ async def test_a_name_that_points_here_is_not_enough(app: Guard, hosts: list[str
         assert (await asked(app, target, headers=given)).status == 421
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE"])
-async def test_nothing_but_looking(app: Guard, method: str) -> None:
-    assert (await asked(app, "/api/campaigns", method=method, headers=await cookie_of(app))).status == 405
-
-
-async def test_another_site_is_answered_nothing(app: Guard) -> None:
-    """Even with the cookie, as an old browser might send it."""
+async def test_nothing_but_looking(app: Guard) -> None:
+    """Another site is answered nothing, even with the cookie, as an old browser might send it."""
     cookie = await cookie_of(app)
-    for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
-        assert (await asked(app, "/api/campaigns", headers=[*cookie, ("sec-fetch-site", site)])).status == status
-
-
-async def test_every_answer_carries_the_policy(app: Guard) -> None:
-    """Refusals, too. No inline script, no inline style, nothing from elsewhere, no frame."""
-    for target in ("/", f"/?token={quote(TOKEN)}"):
-        answer = await asked(app, target)
-        assert {name: answer.headers[name] for name in HEADERS} == HEADERS
-    policy = HEADERS["content-security-policy"]
-    assert "unsafe" not in policy
-    assert "default-src 'none'" in policy
-    assert "frame-ancestors 'none'" in policy
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE"):
+        assert (await asked(app, "/api/campaigns", method=method, headers=cookie)).status == 405
+    for site, code in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
+        assert await status(app, [*cookie, ("sec-fetch-site", site)]) == code
+    assert await status(app, cookie, f"/api/campaigns?{'a' * 9000}") == 414
 
 
 @pytest.mark.parametrize("value", ["\x00", "\r\nset-cookie: x=1", "ü" * 400, "=;=;", f"blastdoor_{PORT}=\xff"])
@@ -127,19 +131,13 @@ async def test_a_cookie_of_another_is_none(app: Guard, value: str) -> None:
     assert "set-cookie" not in answer.headers
 
 
-async def test_a_long_address_is_refused(app: Guard) -> None:
-    cookie = await cookie_of(app)
-    assert (await asked(app, f"/api/campaigns?{'a' * 9000}", headers=cookie)).status == 414
-
-
 async def test_the_cookie_is_for_one_place(app: Guard) -> None:
     """A browser sends it to every server of this host, but only below a path that no other server knows; the frame of
     the page has nothing in it, and needs no more than the place.
     """
     cookie = await cookie_of(app)
     assert (await asked(app, f"/{PLACE}/", headers=[("host", HOST)])).body == b"in"
-    assert (await asked(app, "/another/api/campaigns", headers=cookie)).status == 401
-    assert (await asked(app, "/", headers=cookie)).status == 401
+    assert [await status(app, cookie, it) for it in ("/another/api/campaigns", "/")] == [401, 401]
     assert (await asked(app, "/api/campaigns")).status == 401
     assert len(Entrance(TOKEN).place) >= 24
     assert Entrance(TOKEN).place != Entrance(TOKEN).place
@@ -149,27 +147,21 @@ async def test_a_code_opens_once(app: Guard, entrance: Entrance) -> None:
     """It is in a browser's command line: shown twice, nobody knows who was first, so both are put out. The token still
     opens.
     """
-    code = entrance.code()
-    answer = await asked(app, f"/?code={code}")
-    assert answer.status == 303
-    headers = [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])]
-    assert (await asked(app, "/api/campaigns", headers=headers)).status == 200
+    headers = await let_in(app, code := entrance.code())
+    assert await status(app, headers) == 200
     assert (await asked(app, f"/?code={code}")).status == 401
-    assert (await asked(app, "/api/campaigns", headers=headers)).status == 401
-    assert (await asked(app, "/api/campaigns", headers=await cookie_of(app))).status == 200
+    assert [await status(app, it) for it in (headers, await cookie_of(app))] == [401, 200]
 
 
 async def test_a_code_grows_old(app: Guard, entrance: Entrance, clock: Clock) -> None:
     """Later it neither opens, nor puts out the one that it let in."""
-    late, code = entrance.code(), ""
+    late = entrance.code()
     clock.now += CODE_S + 1
     assert (await asked(app, f"/?code={late}")).status == 401
-    code = entrance.code()
-    answer = await asked(app, f"/?code={code}")
-    headers = [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])]
+    headers = await let_in(app, code := entrance.code())
     clock.now += CODE_S + 1
     assert (await asked(app, f"/?code={code}")).status == 401
-    assert (await asked(app, "/api/campaigns", headers=headers)).status == 200
+    assert await status(app, headers) == 200
 
 
 @pytest.mark.parametrize("token", [TOKEN, CONTROL])
@@ -190,9 +182,8 @@ def test_a_session_cannot_be_made_up() -> None:
     entrance = Entrance(TOKEN, CONTROL, PLACE)
     looks, acts = (entrance.enter(f"token={quote(it)}".encode()) or "" for it in (TOKEN, CONTROL))
     assert [it and it.acts for it in map(entrance.session, (looks, acts))] == [False, True]
-    nonce, _, seal = looks.partition(".")
-    other = acts.partition(".")[2]
-    odd = (
+    (nonce, _, seal), other = looks.partition("."), acts.partition(".")[2]
+    odd = [
         "",
         ".",
         nonce,
@@ -202,7 +193,7 @@ def test_a_session_cannot_be_made_up() -> None:
         f"{nonce}x.{seal}",
         f"{looks}=",
         "\udcff.\udcff",
-    )
+    ]
     assert [entrance.session(name) for name in odd] == [None] * len(odd)
     assert Entrance(TOKEN, CONTROL, PLACE).session(acts) is None
     keys = [it and it.key for it in map(entrance.session, (looks, acts, acts))]

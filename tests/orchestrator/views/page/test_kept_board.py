@@ -13,10 +13,14 @@ from orchestrator.views.page import kept_board
 from orchestrator.views.page.board_line import BoardLine
 from orchestrator.views.page.kept_board import boards_folder
 from orchestrator.views.page.row_state import RowState
-from tests.orchestrator.views.campaign.builder import campaign
 from tests.orchestrator.views.campaign.conftest import Stage
 from tests.orchestrator.views.page.conftest import followed, grow
 from tests.orchestrator.views.page.test_data import followed_again, long_stage
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Stage:
+    return long_stage(tmp_path / "task", 12)
 
 
 @pytest.fixture
@@ -34,14 +38,19 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     return found
 
 
+def better(made: Stage) -> None:
+    written = len(made.story.events)
+    made.story.attempt("1", 3.5, kept=True)
+    grow(made, written)
+
+
 def kept() -> Path:
     (file,) = boards_folder().iterdir()
     return file
 
 
-def test_the_next_server_reads_only_what_changed(tmp_path: Path, reads: list[None]) -> None:
+def test_the_next_server_reads_only_what_changed(made: Stage, reads: list[None]) -> None:
     """It has the same board, and knows the same of open nodes and of children, as one that reads every node."""
-    made = long_stage(tmp_path / "task", 12)
     followed(made).close()
     written = len(made.story.events)
     made.story.attempt("1", 3.5, kept=True, operator="new")
@@ -59,14 +68,11 @@ def test_the_next_server_reads_only_what_changed(tmp_path: Path, reads: list[Non
     assert quick.reading.state.children == slow.reading.state.children
 
 
-def test_it_is_written_when_a_server_ends(tmp_path: Path, reads: list[None]) -> None:
+def test_it_is_written_when_a_server_ends(made: Stage, reads: list[None]) -> None:
     """With all that came while it was followed, for its owner alone."""
-    made = long_stage(tmp_path / "task", 12)
     it = followed(made)
     first = kept().read_bytes()
-    written = len(made.story.events)
-    made.story.attempt("1", 3.5, kept=True)
-    grow(made, written)
+    better(made)
     it.poll()
     told = it.board.whole()
     it.close()
@@ -100,9 +106,8 @@ def _pipe(file: Path) -> None:
     ],
 )
 def test_what_is_not_ours_or_not_whole_is_not_used(
-    tmp_path: Path, reads: list[None], spoil: Callable[[Path], None]
+    made: Stage, reads: list[None], spoil: Callable[[Path], None]
 ) -> None:
-    made = long_stage(tmp_path / "task", 12)
     it = followed(made)
     told = it.board.whole()
     it.close()
@@ -111,14 +116,11 @@ def test_what_is_not_ours_or_not_whole_is_not_used(
     assert len(reads) == 2
 
 
-def test_that_of_another_campaign_is_not_used(tmp_path: Path, reads: list[None]) -> None:
+def test_that_of_another_campaign_is_not_used(made: Stage, reads: list[None]) -> None:
     """One that was begun anew in the same place has other records."""
-    made = long_stage(tmp_path / "task", 12)
     followed(made).close()
     shutil.rmtree(made.folder)
-    again = Stage(made.folder)
-    again.story = campaign(7, folder=again.folder)
-    assert followed(again).board.whole()["count"] < 12
+    assert followed(long_stage(made.folder, 7)).board.whole()["count"] < 12
     assert len(reads) == 2
 
 
@@ -127,13 +129,10 @@ def fail(*_: object) -> None:
 
 
 def test_nodes_that_could_not_be_read_come_with_the_next_update(
-    tmp_path: Path, reads: list[None], monkeypatch: pytest.MonkeyPatch
+    made: Stage, reads: list[None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = long_stage(tmp_path / "task", 12)
     it = followed(made)
-    written = len(made.story.events)
-    made.story.attempt("1", 3.5, kept=True)
-    grow(made, written)
+    better(made)
     with monkeypatch.context() as away:
         away.setattr(RowState, "read_nodes", fail)
         with pytest.raises(LedgerError):
@@ -145,12 +144,11 @@ def test_nodes_that_could_not_be_read_come_with_the_next_update(
 
 
 def test_a_board_is_never_kept_for_the_campaign_that_came_instead(
-    tmp_path: Path, reads: list[None], monkeypatch: pytest.MonkeyPatch
+    made: Stage, reads: list[None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = long_stage(tmp_path / "task", 12)
     it = followed(made)
-    shutil.rmtree(tmp_path / "task")
-    again = long_stage(tmp_path / "task", 7)
+    shutil.rmtree(made.folder)
+    again = long_stage(made.folder, 7)
     followed(again).close()
     kept().unlink()
     with monkeypatch.context() as away:
@@ -163,11 +161,10 @@ def test_a_board_is_never_kept_for_the_campaign_that_came_instead(
 
 
 def test_a_home_that_cannot_be_written_to_is_no_fault(
-    tmp_path: Path, reads: list[None], monkeypatch: pytest.MonkeyPatch
+    made: Stage, reads: list[None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    made = long_stage(tmp_path / "task", 12)
     followed(made).close()
     followed(made).close()
     assert len(reads) == 2

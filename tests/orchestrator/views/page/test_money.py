@@ -36,8 +36,8 @@ def made(tmp_path: Path) -> Stage:
 def called(story: Story, node: str, seconds: float) -> None:
     of: dict[str, Any] = {"node": node, "call": f"c{len(story.events)}", "role": ModelRole.USER, "model": "a-model"}
     spent = Spent(microdollars=300)
-    story.tell(e.ModelCallIntended(**of, worst=spent))
-    story.tell(e.ModelCallEnded(**of, ending=CallEnding.COMPLETE, tokens=Tokens(), spent=spent, seconds=seconds))
+    ended = e.ModelCallEnded(**of, ending=CallEnding.COMPLETE, tokens=Tokens(), spent=spent, seconds=seconds)
+    story.tell(e.ModelCallIntended(**of, worst=spent), ended)
 
 
 def told(stage: Stage) -> Any:
@@ -51,11 +51,15 @@ def lived(stage: Stage) -> float:
 
 
 def test_the_parts_of_an_attempts_life_add_up(made: Stage) -> None:
-    """Two trials and the baseline's: what a chamber was held for is `run`, what a trial took beyond it `provision`."""
-    time = told(made)["time"]
-    held = TRIAL.milliseconds / 1000
+    """Two trials and the baseline's: what a chamber was held for is `run`, what a trial took beyond it `provision`. A
+    replay of a node that ended long ago is not its time, nor is what has not ended.
+    """
+    before = lived(made)
+    made.story.score("1.1", {"score": 2.0}, purpose=Purpose.REPLAY)
+    made.story.trial(made.story.opened("1"))
+    time, held = told(made)["time"], TRIAL.milliseconds / 1000
     assert (time["models"], time["run"], time["provision"]) == (1.25, 3 * held, 3 * (2 * _STEP_S - held))
-    assert sum(time.values()) == pytest.approx(lived(made))
+    assert sum(time.values()) == pytest.approx(before)
 
 
 def test_a_call_that_says_it_took_longer_than_there_was(made: Stage) -> None:
@@ -67,14 +71,6 @@ def test_a_call_that_says_it_took_longer_than_there_was(made: Stage) -> None:
     time = told(made)["time"]
     assert min(time.values()) >= 0
     assert sum(time.values()) == pytest.approx(lived(made))
-
-
-def test_a_trial_after_the_end_and_an_attempt_at_work(made: Stage) -> None:
-    """A replay of a node that ended long ago is not its time, nor is what has not ended."""
-    before = lived(made)
-    made.story.score("1.1", {"score": 2.0}, purpose=Purpose.REPLAY)
-    made.story._trial(made.story.opened("1"))
-    assert sum(told(made)["time"].values()) == pytest.approx(before)
 
 
 def test_dollars_by_provider(made: Stage) -> None:

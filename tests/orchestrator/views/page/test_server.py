@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import shutil
 import threading
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,97 +13,98 @@ import pytest
 
 from orchestrator.ledger.lock import CampaignLock
 from orchestrator.settings import Settings
-from orchestrator.views.page import server
+from orchestrator.views.page import overview, server, streams
 from orchestrator.views.page.finding import Found, find_campaigns
 from orchestrator.views.page.followed import Followed
+from orchestrator.views.page.pages import VIEWS
 from orchestrator.views.page.streams import Audience, TooMany, Viewer, written
 from orchestrator.views.page.summary import Standing, read_standing
 from orchestrator.views.page.waking import Notices
 from orchestrator.wiring.ledgers import FILE
 from tests.orchestrator.views.campaign.conftest import Stage, stage
-from tests.orchestrator.views.page.conftest import HOST, PLACE, Headers, Site, asked, grow
+from tests.orchestrator.views.page.conftest import HOST, Site, Stream, asked, grow
 
 __all__ = ["stage"]  # a fixture, of commands
 
+# Everything that the page asks for of a campaign whose nodes are 1, 1.1 and 1.2.
+TARGETS = (
+    "",
+    "/board",
+    "/board?run=1",
+    "/rows?nodes=1.1,1.2,9.9",
+    "/search?text=ROWS",
+    "/node/1.2",
+    "/live",
+    "/chain",
+    *(f"/view/{name}" for name in (*VIEWS, "credit", "report")),
+    "/compare?nodes=1,1.1",
+    "/parameters",
+    "/diff?node=1.1",
+    "/diff?node=1.2&from=1.1",
+    "/text?what=trial&name=1.1-1",
+)
+
 
 async def test_everything_that_the_page_asks_for_is_answered(stage: Stage) -> None:
+    """By a server that has just begun several at once: the second is not told that there is no campaign while the first
+    searches. The ledger's own bytes, and the files beside it, are what they were.
+    """
     stage.write()
-    targets = [
-        "",
-        "/board",
-        "/board?run=1",
-        "/rows?nodes=1.1,1.2,9.9",
-        "/search?text=ROWS",
-        "/node/1.2",
-        "/live",
-        "/chain",
-    ]
-    targets += [f"/view/{name}" for name in ("campaign", "money", "agents", "credit", "trust", "report")]
-    targets += [
-        "/compare?nodes=1,1.1",
-        "/parameters",
-        "/diff?node=1.1",
-        "/diff?node=1.2&from=1.1",
-        "/text?what=trial&name=1.1-1",
-    ]
-    async with Site(stage.folder) as site:
-        for target in targets:
-            assert await site.campaign(target), target
-        assert (await site.campaign("/search?text=ROWS"))["places"] == [1]
-
-
-async def test_a_server_that_has_just_begun_answers_several_at_once(stage: Stage) -> None:
-    """A page asks for two things at once. The second is not told that there is no campaign while the first searches."""
-    stage.write()
+    before = _bytes(stage.campaign)
     (name,) = find_campaigns([stage.folder])
     async with Site(stage.folder) as site:
-        answers = await asyncio.gather(*(site.get(f"/api/campaign/{name}{target}") for target in ("", "/board")))
-    assert all(answers)
+        assert all(await asyncio.gather(*(site.get(f"/api/campaign/{name}{target}") for target in ("", "/board"))))
+        for target in TARGETS:
+            assert await site.get(f"/api/campaign/{name}{target}"), target
+        assert (await site.campaign("/search?text=ROWS"))["places"] == [1]
+    assert _bytes(stage.campaign) == before
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "/board?run=2",
-        "/board?run=-1",
-        "/board?run=1e9",
-        "/board?run=٣",
-        "/node/1.99",
-        "/node/..%2f..%2fetc",
-        "/node/1'--",
-        "/compare?nodes=",
-        f"/compare?nodes={','.join(['1'] * 9)}",
-        "/diff?node=",
-        "/diff?node=1.1&page=x",
-        "/text?what=trial&name=../../../etc/passwd",
-        "/text?what=../..&name=1",
-        "/text?what=trial&name=1.1-1&start=99999999999999999999",
-        "/text?what=draft&name=1.1%231",
-        "/view/nothing",
-        "/view/__class__",
-        "/nothing",
-    ],
+def _bytes(folder: Path) -> dict[str, bytes]:
+    # What readers share among themselves is no part of the ledger.
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.endswith(("-shm", "-wal")))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+NOT_THERE = (
+    "/board?run=2",
+    "/board?run=-1",
+    "/board?run=1e9",
+    "/board?run=٣",
+    "/node/1.99",
+    "/node/..%2f..%2fetc",
+    "/node/1'--",
+    "/compare?nodes=",
+    f"/compare?nodes={','.join(['1'] * 9)}",
+    "/diff?node=",
+    "/diff?node=1.1&page=x",
+    "/text?what=trial&name=../../../etc/passwd",
+    "/text?what=../..&name=1",
+    "/text?what=trial&name=1.1-1&start=99999999999999999999",
+    "/text?what=draft&name=1.1%231",
+    "/view/nothing",
+    "/view/__class__",
+    "/nothing",
 )
-async def test_what_is_not_there_is_one_line(stage: Stage, target: str) -> None:
+
+
+async def test_what_is_not_there_is_one_line(stage: Stage) -> None:
     """Bad names, numbers and paths get a 404 and a line; nothing of a path is made of them."""
     stage.write()
     async with Site(stage.folder) as site:
-        (row,) = await site.get("/api/campaigns")
-        answer = await asked(site.app, f"/api/campaign/{row['id']}{target}", headers=site.headers)
-        assert answer.status == 404
-        assert len(answer.body) < 300
+        address = await site.at()
+        for target in NOT_THERE:
+            answer = await asked(site.app, f"{address}{target}", headers=site.headers)
+            assert (answer.status, len(answer.body) < 300) == (404, True), target
 
 
-@pytest.mark.parametrize(
-    "name", ["../server.py", "..%2fserver.py", "index.html/..", "page.css\0", "", "static/page.css"]
-)
-async def test_files_are_those_that_are_served(tmp_path: Path, name: str) -> None:
+async def test_files_are_those_that_are_served(tmp_path: Path) -> None:
     async with Site(tmp_path) as site:
-        assert (await asked(site.app, f"/static/{name}", headers=site.headers)).status in (404, 307)
+        for name in ("../server.py", "..%2fserver.py", "index.html/..", "page.css\0", "", "static/page.css"):
+            assert (await asked(site.app, f"/static/{name}", headers=site.headers)).status in (404, 307), name
         found = await asked(site.app, "/static/page.css", headers=[*site.headers, ("accept-encoding", "gzip")])
-    assert found.status == 200
+    assert (found.status, found.headers["content-encoding"]) == (200, "gzip")
     assert found.headers["content-type"].startswith("text/css")
-    assert found.headers["content-encoding"] == "gzip"
 
 
 async def test_one_that_cannot_be_read_is_told_beside_the_others(stage: Stage, tmp_path: Path) -> None:
@@ -120,119 +121,56 @@ async def test_one_that_cannot_be_read_is_told_beside_the_others(stage: Stage, t
         assert (await asked(site.app, f"/api/campaign/{bad}/updates", headers=site.headers)).status == 503
 
 
-async def test_nothing_on_disk_is_changed(stage: Stage) -> None:
-    """The ledger's own bytes, and the files beside it, are what they were."""
-    stage.write()
-    before = _bytes(stage.campaign)
-    async with Site(stage.folder) as site:
-        for target in ("", "/board", "/view/report", "/node/1.1", "/chain", "/diff?node=1.1"):
-            await site.campaign(target)
-    assert _bytes(stage.campaign) == before
+def new_best(stage: Stage) -> None:
+    before = len(stage.story.events)
+    stage.story.attempt("1.1", 3.0, kept=True)
+    grow(stage, before)
 
 
-def _bytes(folder: Path) -> dict[str, bytes]:
-    # What readers share among themselves is no part of the ledger.
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.endswith(("-shm", "-wal")))
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
-class Stream:
-    """One that listens: what it is sent, message by message."""
-
-    def __init__(self, site: Site, target: str, headers: Headers | None = None, address: str = "127.0.0.1") -> None:
-        self._headers = headers or site.headers
-        self._client = (address, 4711)
-        self.sent: asyncio.Queue[bytes] = asyncio.Queue()
-        self._left = asyncio.Event()
-        self._task = asyncio.create_task(self._listen(site, target))
-
-    async def _listen(self, site: Site, target: str) -> None:
-        path, _, query = target.partition("?")
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": f"/{PLACE}{path}",
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-        }
-        scope |= {"headers": [(name.encode(), value.encode()) for name, value in self._headers], "root_path": ""}
-        scope["client"] = self._client
-        first = True
-
-        async def receive() -> MutableMapping[str, Any]:
-            nonlocal first
-            if first:
-                first = False
-                return {"type": "http.request", "body": b"", "more_body": False}
-            await self._left.wait()
-            return {"type": "http.disconnect"}
-
-        async def send(message: MutableMapping[str, Any]) -> None:
-            if message.get("body"):
-                self.sent.put_nowait(message["body"])
-
-        await site.app(scope, receive, send)
-
-    async def next(self, kind: str) -> str:
-        async with asyncio.timeout(60):
-            while True:
-                text = (await self.sent.get()).decode()
-                if f"event: {kind}\n" in text:
-                    return text
-
-    async def until(self, kind: str, text: str) -> None:
-        """What is told before it may have been read in the middle of what is written."""
-        while text not in await self.next(kind):
-            pass
-
-    async def leave(self) -> None:
-        self._left.set()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+NEW_BEST = '"best":{"value":3.0'
 
 
 async def test_an_update_comes_by_itself(stage: Stage) -> None:
-    """To everybody who looks, when it is on disk; one that comes back is sent what it missed."""
+    """To everybody who looks, when it is on disk; one that comes back is sent what it missed. A server that ends ends
+    its streams.
+    """
     stage.write()
     async with Site(stage.folder) as site:
-        (row,) = await site.get("/api/campaigns")
-        address = f"/api/campaign/{row['id']}/updates"
         before = (await site.campaign("/board"))["mark"]
+        address = await site.at("/updates")
         one, two = Stream(site, f"{address}?after={before}"), Stream(site, f"{address}?after={before}")
         overview = Stream(site, "/api/updates")
         await overview.next("rows")
-        written_before = len(stage.story.events)
-        stage.story.attempt("1.1", 3.0, kept=True)
-        grow(stage, written_before)
+        new_best(stage)
         for stream in (one, two):
             await stream.until("update", '"champion":')
-        await overview.until("rows", '"best":{"value":3.0')
+        await overview.until("rows", NEW_BEST)
         late = Stream(site, f"{address}?after={before}")
         assert '"champion":' in await late.next("update")
         lost = Stream(site, f"{address}?after=-5")
         await lost.next("again")
-        for stream in (one, two, overview, late, lost):
-            await stream.leave()
+        await late.leave()
+    async with asyncio.timeout(60):
+        for stream in (one, two, overview, lost):
+            await stream.over
 
 
 async def test_one_that_is_begun_again_in_its_place_is_followed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel tells of a folder, not of its name: another one there is watched again."""
-    monkeypatch.setattr("orchestrator.views.page.overview._GAP_S", 0.01)
-    monkeypatch.setattr("orchestrator.views.page.overview._LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(overview, "GAP_S", 0.01)
+    monkeypatch.setattr(overview, "LOOK_AGAIN_S", 0.05)
     stage.write()
     old = stage.campaign.with_name("old")
     async with Site(stage.folder) as site:
-        overview = Stream(site, "/api/updates")
-        await overview.next("rows")
+        stream = Stream(site, "/api/updates")
+        await stream.next("rows")
         shutil.copytree(stage.campaign, old)
         shutil.rmtree(stage.campaign)
         old.rename(stage.campaign)
         await asyncio.sleep(0.5)
-        written_before = len(stage.story.events)
-        stage.story.attempt("1.1", 3.0, kept=True)
-        grow(stage, written_before)
-        await overview.until("rows", '"best":{"value":3.0')
-        await overview.leave()
+        new_best(stage)
+        await stream.until("rows", NEW_BEST)
+        await stream.leave()
 
 
 async def test_a_notice_that_comes_before_what_it_tells_of(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,10 +183,10 @@ async def test_a_notice_that_comes_before_what_it_tells_of(stage: Stage, monkeyp
         return lambda: None
 
     monkeypatch.setattr(Notices, "watch", watch)
-    monkeypatch.setattr("orchestrator.views.page.overview._GAP_S", 0.2)
+    monkeypatch.setattr(overview, "GAP_S", 0.2)
     async with Site(stage.folder) as site:
-        overview, looked = Stream(site, "/api/updates"), asyncio.Queue[None]()
-        await overview.next("rows")
+        stream, looked = Stream(site, "/api/updates"), asyncio.Queue[None]()
+        await stream.next("rows")
         loop = asyncio.get_running_loop()
 
         @contextlib.contextmanager
@@ -257,15 +195,13 @@ async def test_a_notice_that_comes_before_what_it_tells_of(stage: Stage, monkeyp
                 yield standing
             loop.call_soon_threadsafe(looked.put_nowait, None)
 
-        monkeypatch.setattr("orchestrator.views.page.overview.read_standing", seen)
+        monkeypatch.setattr(overview, "read_standing", seen)
         for tell in tells:
             tell(f"{FILE}-wal")
         await looked.get()
-        written_before = len(stage.story.events)
-        stage.story.attempt("1.1", 3.0, kept=True)
-        grow(stage, written_before)
-        await overview.until("rows", '"best":{"value":3.0')
-        await overview.leave()
+        new_best(stage)
+        await stream.until("rows", NEW_BEST)
+        await stream.leave()
 
 
 async def test_a_campaign_in_which_nothing_happens_is_read_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,10 +215,10 @@ async def test_a_campaign_in_which_nothing_happens_is_read_once(stage: Stage, mo
         with read_standing(found, settings) as standing:
             yield standing
 
-    monkeypatch.setattr("orchestrator.views.page.overview._GAP_S", 0.01)
+    monkeypatch.setattr(overview, "GAP_S", 0.01)
     async with Site(stage.folder) as site:
         await site.get("/api/campaigns")  # the first reader of all makes files
-        monkeypatch.setattr("orchestrator.views.page.overview.read_standing", counted)
+        monkeypatch.setattr(overview, "read_standing", counted)
         stream = Stream(site, "/api/updates")
         await stream.next("rows")
         await asyncio.sleep(0.5)
@@ -308,18 +244,15 @@ async def test_one_that_cannot_be_read_for_a_while_is_followed_again(
         return poll(it)
 
     monkeypatch.setattr(Followed, "poll", polled)
-    monkeypatch.setattr("orchestrator.views.page.streams._AGAIN_S", (0.01,))
+    monkeypatch.setattr(streams, "AGAIN_S", (0.01,))
     async with Site(stage.folder) as site:
         before = (await site.campaign("/board"))["mark"]
-        (row,) = await site.get("/api/campaigns")
-        stream = Stream(site, f"/api/campaign/{row['id']}/updates?after={before}")
+        stream = Stream(site, f"{await site.at('/updates')}?after={before}")
         broken[0] = True
         assert "a row of a later version" in await stream.next("failed")
         await stream.next("failed")
         assert "error" in await site.campaign("/board", 503)
-        written_before = len(stage.story.events)
-        stage.story.attempt("1.1", 3.0, kept=True)
-        grow(stage, written_before)
+        new_best(stage)
         broken[0] = False
         await stream.next("again")
         assert (await site.campaign("/board"))["seq"] > int(before.partition("-")[0])
@@ -330,8 +263,7 @@ async def test_streams_are_bounded(stage: Stage) -> None:
     """The next one is refused and told to come back; when one leaves there is room."""
     stage.write()
     async with Site(stage.folder, most_viewers=2) as site:
-        (row,) = await site.get("/api/campaigns")
-        address = f"/api/campaign/{row['id']}/updates"
+        address = await site.at("/updates")
         held = [Stream(site, address), Stream(site, "/api/updates")]
         await held[0].next("again")
         await held[1].next("rows")
@@ -339,28 +271,17 @@ async def test_streams_are_bounded(stage: Stage) -> None:
         assert (answer.status, answer.headers["retry-after"]) == (503, "30")
         assert (await site.campaign("/board"))["count"] == 5
         await held.pop().leave()
-        again = Stream(site, address)
-        await again.next("again")
-        for stream in (*held, again):
+        held.append(Stream(site, address))
+        await held[1].next("again")
+        for stream in held:
             await stream.leave()
-
-
-async def test_a_server_that_ends_ends_its_streams(stage: Stage) -> None:
-    stage.write()
-    site = Site(stage.folder)
-    async with site:
-        (row,) = await site.get("/api/campaigns")
-        stream = Stream(site, f"/api/campaign/{row['id']}/updates")
-        await stream.next("again")
-    async with asyncio.timeout(60):
-        await stream._task
 
 
 async def test_one_who_asks_while_the_server_ends_is_answered(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign that is being read then is closed again, and nobody who waits for it waits for ever."""
     stage.write()
     begun, goes_on, closed = asyncio.Event(), threading.Event(), []
-    loop, read, close = asyncio.get_running_loop(), Followed._read, Followed.close
+    loop, read, close = asyncio.get_running_loop(), Followed.read, Followed.close
 
     def slow(it: Followed) -> None:
         loop.call_soon_threadsafe(begun.set)
@@ -371,7 +292,7 @@ async def test_one_who_asks_while_the_server_ends_is_answered(stage: Stage, monk
         closed.append(it)
         close(it)
 
-    monkeypatch.setattr(Followed, "_read", slow)
+    monkeypatch.setattr(Followed, "read", slow)
     monkeypatch.setattr(Followed, "close", noted)
     async with asyncio.timeout(60):
         site = await Site(stage.folder).__aenter__()
@@ -405,17 +326,21 @@ def test_an_audience_has_an_end() -> None:
         assert audience.count == 1
 
 
-def test_t103_of_a_full_room_goes_who_has_most_of_it() -> None:
+async def test_t103_of_a_full_room_goes_who_has_most_of_it() -> None:
     """By address, then by session, the newest first; one who is alone is never sent away, nor comes in above others."""
     audience, seats = Audience(4), contextlib.ExitStack()
-    alone = seats.enter_context(audience.seat(Viewer("a", "alone")))
-    many = [seats.enter_context(audience.seat(Viewer("b", name))) for name in ("x", "x", "y")]
+    viewers = [Viewer("a", "alone"), *(Viewer("b", name) for name in ("x", "x", "y"))]
+    for viewer in viewers:
+        seats.enter_context(audience.seat(viewer))
     assert not audience.has_room(Viewer("b", "x"))
     assert audience.has_room(Viewer("c", "z"))
     seats.enter_context(audience.seat(Viewer("c", "z")))
     assert (audience.count, audience.has_room(Viewer("c", "z"))) == (4, False)
-    assert many[1]._waiting.get_nowait() is None
-    assert all(it._waiting.empty() for it in (alone, many[0], many[2]))
+    for viewer in viewers:
+        viewer.give(b"still here")
+        viewer.give(None)
+    heard = [[message async for message in viewer.messages()] for viewer in viewers]
+    assert heard == [[b"still here"], [b"still here"], [], [b"still here"]]
     seats.close()
     assert audience.count == 0
 
@@ -425,8 +350,7 @@ async def test_t103_who_looks_takes_no_stream_of_who_acts(stage: Stage) -> None:
     stage.write()
     async with Site(stage.folder, most_viewers=3, control=True) as site:
         greedy, other = [await site.enter() for _ in range(2)]
-        (row,) = await site.get("/api/campaigns")
-        address = f"/api/campaign/{row['id']}/updates"
+        address = await site.at("/updates")
         held = [Stream(site, address, greedy) for _ in range(3)]
         for stream in held:
             await stream.next("again")
@@ -436,26 +360,32 @@ async def test_t103_who_looks_takes_no_stream_of_who_acts(stage: Stage) -> None:
         late = Stream(site, address, other)
         await late.next("again")
         async with asyncio.timeout(60):
-            await held[2]._task
+            await held[2].over
         for stream in (acting, late, *held[:2]):
             await stream.leave()
 
 
-async def test_t103_who_looks_takes_no_turn_of_who_acts(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests that take long wait among their own kind, and are refused where very many wait."""
-    monkeypatch.setattr(server, "_WAITING", 100)
-    stage.write()
-    goes_on, run = threading.Event(), Followed.live
+@pytest.fixture
+def goes_on(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Until it is set, a look at what is live hangs."""
+    event, run = threading.Event(), Followed.live
 
     def live(it: Followed) -> Any:
-        assert goes_on.wait(60)
+        assert event.wait(60)
         return run(it)
 
     monkeypatch.setattr(Followed, "live", live)
+    return event
+
+
+async def test_t103_who_looks_takes_no_turn_of_who_acts(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, goes_on: threading.Event
+) -> None:
+    """Requests that take long wait among their own kind, and are refused where very many wait."""
+    monkeypatch.setattr(server, "WAITING", 100)
+    stage.write()
     async with asyncio.timeout(100), Site(stage.folder, control=True) as site:
-        greedy = await site.enter()
-        (row,) = await site.get("/api/campaigns")
-        address = f"/api/campaign/{row['id']}/live"
+        greedy, address = await site.enter(), await site.at("/live")
         slow = [asyncio.create_task(asked(site.app, address, headers=greedy)) for _ in range(100)]
         refused = [await it for it in itertools.islice(asyncio.as_completed(slow), 36)]
         assert {it.status for it in refused} == {503}
@@ -464,22 +394,11 @@ async def test_t103_who_looks_takes_no_turn_of_who_acts(stage: Stage, monkeypatc
         assert sorted(it.status for it in await asyncio.gather(*slow)) == [200] * 64 + [503] * 36
 
 
-async def test_t103_a_campaign_that_hangs_takes_no_place_of_others(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_t103_a_campaign_that_hangs_takes_no_place_of_others(stage: Stage, goes_on: threading.Event) -> None:
     """However often it is asked for, all else is answered to those who look."""
     stage.write()
-    goes_on, run = threading.Event(), Followed.live
-
-    def live(it: Followed) -> Any:
-        assert goes_on.wait(60)
-        return run(it)
-
-    monkeypatch.setattr(Followed, "live", live)
     async with asyncio.timeout(100), Site(stage.folder, control=True) as site:
-        looks = await site.enter()
-        (row,) = await site.get("/api/campaigns")
-        address = f"/api/campaign/{row['id']}/live"
+        looks, address = await site.enter(), await site.at("/live")
         hung = [asyncio.create_task(asked(site.app, address, headers=looks)) for _ in range(60)]
         refused = [await it for it in itertools.islice(asyncio.as_completed(hung), 51)]
         assert {(it.status, it.headers["retry-after"]) for it in refused} == {(503, "2")}
@@ -524,10 +443,9 @@ async def test_live_news_go_on_after_a_fault(stage: Stage, monkeypatch: pytest.M
         return live(it)
 
     monkeypatch.setattr(Followed, "live", failing)
-    monkeypatch.setattr("orchestrator.views.page.streams.LIVE_GAP_S", 0.01)
+    monkeypatch.setattr(streams, "LIVE_GAP_S", 0.01)
     async with Site(stage.folder) as site:
-        (row,) = await site.get("/api/campaigns")
-        stream = Stream(site, f"/api/campaign/{row['id']}/updates")
+        stream = Stream(site, await site.at("/updates"))
         await stream.next("again")
         for number, told in enumerate(("a disk", "KeyError", "1.1.1-1")):
             (stage.campaign / "live" / "1.1.1-1.log").write_text("x" * number)
@@ -539,16 +457,12 @@ async def test_one_that_is_put_out_hears_no_more(stage: Stage) -> None:
     """A code that was shown twice ends the stream of the one that was faster, too."""
     stage.write()
     async with Site(stage.folder) as site:
-        (row,) = await site.get("/api/campaigns")
-        code = site.entrance.code()
+        address, code = await site.at("/updates"), site.entrance.code()
         answer = await asked(site.app, f"/?code={code}")
-        site.headers = [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])]
-        stream = Stream(site, f"/api/campaign/{row['id']}/updates")
+        stream = Stream(site, address, [("host", HOST), ("cookie", answer.headers["set-cookie"].partition(";")[0])])
         await stream.next("again")
         assert (await asked(site.app, f"/?code={code}")).status == 401
-        written_before = len(stage.story.events)
-        stage.story.attempt("1.1", 3.0, kept=True)
-        grow(stage, written_before)
+        new_best(stage)
         async with asyncio.timeout(60):
-            await stream._task
+            await stream.over
         assert stream.sent.empty()

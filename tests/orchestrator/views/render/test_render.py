@@ -42,9 +42,13 @@ from orchestrator.views.render.svg import svg
 from orchestrator.views.render.terminal import Terminal
 from tests.orchestrator.test_sinks import EVERY, commands, kinds
 
-SERIES = Series("score", "higher", 1, [Point("1", 1, KEPT, 1.0, "c"), Point("1.1", 2, KEPT, 2.0, "c")], [
-    Step(1, 1.0, "1", fresh=True), Step(2, 2.0, "1.1", fresh=False)
-])  # fmt: skip
+SERIES = Series(
+    "score",
+    "higher",
+    1,
+    [Point("1", 1, KEPT, 1.0, "c"), Point("1.1", 2, KEPT, 2.0, "c")],
+    [Step(1, 1.0, "1", fresh=True), Step(2, 2.0, "1.1", fresh=False)],
+)
 HEAD = Section("head", "The head", "in short")
 
 
@@ -209,17 +213,13 @@ def test_a_line_of_its_own(section: Section, line: str) -> None:
 
 
 def test_keys_are_promises() -> None:
-    """Keys that a section gives are given as they are; one that has nothing to say is null."""
+    """Keys that a section gives are given as they are; one that has nothing to say is null, and has no heading."""
     given: dict[str, Any] = {"x": 1, "y": None}
     assert record([Section("a", line="seen", data=given), Section("b"), Section("c", line="seen", data={})]) == {
         "x": 1,
         "y": None,
         "b": None,
     }
-
-
-def test_a_document_without_anything() -> None:
-    """A section without words has no heading."""
     assert document([HEAD, Section("a", "Empty"), Section("b")]) == "# The head\n\nIn short.\n\n"
 
 

@@ -18,7 +18,7 @@ from orchestrator.budget import Account
 from orchestrator.domain.ab import Outcome, Scale, Versus
 from orchestrator.domain.metric import Goal
 from orchestrator.domain.records import Role
-from orchestrator.views.campaign.sections.ab import _to_target, to_target
+from orchestrator.views.campaign.sections.ab import attempts_to_target, to_target
 from orchestrator.views.cli import cli
 from orchestrator.views.exits import Exit
 from orchestrator.views.running import ab, session
@@ -63,6 +63,20 @@ def blastdoor(*words: str | Path) -> Result:
     return runner().invoke(cli, [str(word) for word in words])
 
 
+def interrupted_after(script: Script, judgings: int, words: list[str]) -> Result:
+    """A signal comes when the judge is asked that often."""
+
+    async def interrupt(_: object) -> None:
+        if script.commands.count("judge") == judgings:
+            script.on_open = None
+            os.kill(os.getpid(), signal.SIGINT)
+
+    script.on_open = interrupt
+    ran = runner().invoke(cli, words, standalone_mode=False)
+    assert ran.return_value == Exit.INTERRUPTED
+    return ran
+
+
 def told(*words: str | Path) -> Any:
     ran = blastdoor(*words, "--json")
     assert ran.exception is None, ran.output
@@ -75,26 +89,34 @@ def sessions(folder: Path, name: str) -> int:
         return reading.state.campaign.epoch
 
 
-def test_a_comparison(folder: Path) -> None:
+def test_a_comparison(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both sides of a pair have its seed and the same budget, each in a campaign of its own; the report is the same
-    answer in Markdown and JSON.
+    answer in Markdown and JSON. The total is said before it starts; a dry run says no more and leaves nothing. What a
+    campaign came to when it ended is what counts, whatever is done with it by hand afterwards.
     """
-    found = told("ab", folder, *ASKED)
-    place = folder / ".blastdoor" / "ab"
+    with monkeypatch.context() as priced:
+        priced.setenv("BLASTDOOR_USD_PER_HOUR", "$3.6")
+        ran = blastdoor("ab", folder, *ASKED, "--usd", "2", "--dry-run")
+    assert "4 campaigns of at most 2 attempts each, 8 in all, $" in ran.stderr
+    assert float(ran.stderr.split("$")[1].split()[0]) <= 8
+    assert not (folder / ".blastdoor").exists()
+    found, place = told("ab", folder, *ASKED), folder / ".blastdoor" / "ab"
     for name, proposer, seed in [("01a", "grid", 0), ("01b", "random", 0), ("02a", "grid", 1), ("02b", "random", 1)]:
         with read_campaign(place / name) as reading:
             run = reading.state.run
             assert (run.proposer, run.seed) == (proposer, seed)
             assert reading.state.count(Role.SEARCH) == 2
-    assert found["open"] == 0
-    assert [it["seed"] for it in found["pairs"]] == [0, 1]
+    assert (found["open"], [it["seed"] for it in found["pairs"]]) == (0, [0, 1])
     ends = [[it["a"]["steps"][-1][1], it["b"]["steps"][-1][1]] for it in found["pairs"]]
     assert found["difference"]["typical"] == pytest.approx(statistics.mean(b - a for a, b in ends))
     assert told("report", place) == found
     text = blastdoor("report", place).output
-    assert "# Comparison on `scripted`" in text
-    assert "## Which is better" in text
-    assert "| pair | seed |" in text
+    for part in ("# Comparison on `scripted`", "## Which is better", "| pair | seed |"):
+        assert part in text
+    assert blastdoor("resume", "--attempts", "9", place / "01a").exit_code == 0
+    assert blastdoor("run", "--new-run", "--proposer", "grid", "--attempts", "1", place / "01a").exit_code == 0
+    assert told("ab", folder) == found
+    assert told("report", place)["pairs"] == found["pairs"]
 
 
 def test_a_search_that_learns_beside_one_that_does_not(folder: Path) -> None:
@@ -110,26 +132,9 @@ def test_a_search_that_learns_beside_one_that_does_not(folder: Path) -> None:
     assert found["open"] == 0
 
 
-def test_the_total_is_said_before_it_starts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts and dollars of all campaigns together; a dry run says no more and leaves nothing."""
-    monkeypatch.setenv("BLASTDOOR_USD_PER_HOUR", "$3.6")
-    ran = blastdoor("ab", folder, *ASKED, "--usd", "2", "--dry-run")
-    assert "4 campaigns of at most 2 attempts each, 8 in all, $" in ran.stderr
-    assert float(ran.stderr.split("$")[1].split()[0]) <= 8
-    assert not (folder / ".blastdoor").exists()
-
-
 def test_a_signal_ends_it_and_the_same_command_goes_on(folder: Path, script: Script) -> None:
     """What ended is not run again, what was open goes on with its own attempts, and nothing is concluded before."""
-
-    async def interrupt(_: object) -> None:
-        if script.commands.count("judge") == 10:
-            script.on_open = None
-            os.kill(os.getpid(), signal.SIGINT)
-
-    script.on_open = interrupt
-    ran = runner().invoke(cli, ["ab", str(folder), *ASKED], standalone_mode=False)
-    assert ran.return_value == Exit.INTERRUPTED
+    ran = interrupted_after(script, 10, ["ab", str(folder), *ASKED])
     again = f"blastdoor ab {folder}"
     assert f"`{again}` goes on" in ran.stderr
     assert f"{again} goes on" in " ".join(ran.stdout.split())
@@ -174,27 +179,11 @@ def test_killed_in_the_middle(folder: Path, on_disk: None) -> None:
         assert reading.accounts.used(Account.ATTEMPTS) == 2
 
 
-def test_a_campaign_that_somebody_goes_on_with(folder: Path) -> None:
-    """What a campaign came to when it ended is what counts, whatever is done with it by hand afterwards."""
-    before = told("ab", folder, *ASKED)
-    side = folder / ".blastdoor" / "ab" / "01a"
-    assert blastdoor("resume", "--attempts", "9", side).exit_code == 0
-    assert blastdoor("run", "--new-run", "--proposer", "grid", "--attempts", "1", side).exit_code == 0
-    assert told("ab", folder) == before
-    assert told("report", folder / ".blastdoor" / "ab")["pairs"] == before["pairs"]
-
-
 def test_a_campaign_that_is_gone_on_with_too_early(folder: Path, script: Script) -> None:
     """An open one has the caps of the comparison again; what it had beyond them is said."""
-
-    async def interrupt(_: object) -> None:
-        if script.commands.count("judge") == 2:
-            script.on_open = None
-            os.kill(os.getpid(), signal.SIGINT)
-
-    script.on_open = interrupt
-    words = ("ab", str(folder), "--a", "", "--b", "proposer=random", "--attempts", "2", "--seeds", "1")
-    assert runner().invoke(cli, words, standalone_mode=False).return_value == Exit.INTERRUPTED
+    interrupted_after(
+        script, 2, ["ab", str(folder), "--a", "", "--b", "proposer=random", "--attempts", "2", "--seeds", "1"]
+    )
     (begun,) = [it for it in (folder / ".blastdoor" / "ab").iterdir() if (it / "ledger.sqlite3").exists()]
     assert blastdoor("resume", "--attempts", "4", begun).exit_code == 0
     found = told("ab", folder)
@@ -215,7 +204,7 @@ def test_who_begins_is_known_beforehand(folder: Path, monkeypatch: pytest.Monkey
         raise CannotOpen("enough") if len(seen) == 6 else session.NoBaseline("no")
 
     monkeypatch.setattr(ab, "work", work)
-    monkeypatch.setattr(ab, "_refuse_hopeless", lambda _: None)
+    monkeypatch.setattr(ab, "refuse_hopeless", lambda _: None)
     blastdoor("ab", folder, *SIDES, "--seeds", "3")
     asked = read_asked(folder / ".blastdoor" / "ab")
     assert asked
@@ -253,27 +242,27 @@ def test_a_task_that_does_not_work(folder: Path, script: Script) -> None:
 
 
 def test_what_is_compared_is_the_search(folder: Path) -> None:
-    """Review, questions, combinations and minimising are off, whatever the task says; a side may have arms."""
+    """Review, questions, combinations and minimising are off, whatever the task says; a side may have arms. Another
+    comparison needs another folder: a resume that asks for anything else is refused in one line that names both ways
+    out; so is a changed task.
+    """
     file = folder / "blastdoor.toml"
     file.write_text(file.read_text() + "[search]\nreview = true\nask = true\n")
     words = ("--a", "proposer=hybrid arms=random,operators", "--b", "", "--seeds", "1", "--attempts", "1")
-    assert told("ab", folder, *words)["open"] == 0
-    assert told("ab", folder, *words)["sides"]["a"]["arms"] == "random,operators"
-
-
-def test_another_comparison_needs_another_folder(folder: Path, tmp_path: Path) -> None:
-    """A resume that asks for anything else is refused in one line that names both ways out; so is a changed task."""
-    assert told("ab", folder, *ASKED)["open"] == 0
-    for words in [(*SIDES, "--attempts", "2"), ("--seeds", "3"), ("--a", "proposer=grid", "--b", "proposer=tpe")]:
-        ran = blastdoor("ab", folder, *words)
+    found = told("ab", folder, *words)
+    assert (found["open"], found["sides"]["a"]["arms"]) == (0, "random,operators")
+    for other in [(*SIDES, "--attempts", "2"), ("--seeds", "3"), ("--a", "proposer=grid", "--b", "proposer=tpe")]:
+        ran = blastdoor("ab", folder, *other)
         assert ran.exit_code == 2
         assert f"go on with blastdoor ab {folder}, or name another --folder" in " ".join(ran.output.split())
-    assert told("ab", folder, "--folder", tmp_path / "other", *SIDES, "--seeds", "1", "--attempts", "1")["open"] == 0
     notes = folder / "workspace" / "notes.txt"
     notes.write_text("something else\n")
     changed = blastdoor("ab", folder)
     assert isinstance(changed.exception, CannotOpen)
     assert "its workspace changed; put it back" in str(changed.exception)
+    place = folder / ".blastdoor" / "ab" / "ab.json"
+    place.write_text("{}")
+    assert "is not what blastdoor ab wrote" in str(blastdoor("ab", folder, *SIDES).exception)
 
 
 @pytest.mark.parametrize(
@@ -304,17 +293,8 @@ def test_what_cannot_be_compared(folder: Path, words: list[str], line: str) -> N
     assert not (folder / ".blastdoor").exists()
 
 
-def test_a_file_that_is_none(folder: Path) -> None:
-    """What was written over is refused, not taken for a new comparison."""
-    place = folder / ".blastdoor" / "ab"
-    place.mkdir(parents=True)
-    (place / "ab.json").write_text("{}")
-    ran = blastdoor("ab", folder, *SIDES)
-    assert "is not what blastdoor ab wrote" in str(ran.exception)
-
-
 def test_no_target_to_count_to() -> None:
     """Where nothing gets beyond the baseline, no attempts are counted, and nothing is said to have never got there."""
     found: Any = SimpleNamespace(found=Versus(None, "", None, None, None, is_baseline=True))
     assert "gets no further than the baseline; --target names one to count to" in str(to_target(found).line)
-    assert _to_target(Outcome(steps=((0, 1.0),)), None, Scale("score", Goal.HIGHER)) == ""
+    assert attempts_to_target(Outcome(steps=((0, 1.0),)), None, Scale("score", Goal.HIGHER)) == ""

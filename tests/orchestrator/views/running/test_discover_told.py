@@ -48,9 +48,16 @@ def test_an_audit_whose_baseline_fails(capsys: pytest.CaptureFixture[str]) -> No
     findings.add(Section.CHEATS, Sign.FAIL, "“remembers” beats the baseline")
     findings.add(Section.CHEATS, Sign.FAIL, "1 could not be tried", facts={"untried": ["slow"]})
     told = AuditRecord(
-        blastdoor="0", ended_at="", task="words", good=False, held=2, tried=2, asked=Asked(runs=3), digests={},
+        blastdoor="0",
+        ended_at="",
+        task="words",
+        good=False,
+        held=2,
+        tried=2,
+        asked=Asked(runs=3),
+        digests={},
         rows=(AuditRow(section="wiring", sign="fail", text="nothing faster could be told from the baseline"),),
-    )  # fmt: skip
+    )
     tell_audit(told, findings)
     assert capsys.readouterr().out.splitlines() == [
         "  not ready: nothing faster could be told from the baseline",

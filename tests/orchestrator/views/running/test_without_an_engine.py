@@ -22,6 +22,13 @@ def blastdoor(*words: str | Path) -> Result:
     return runner().invoke(cli, [str(word) for word in words])
 
 
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    """As `init` writes it."""
+    assert blastdoor("init", tmp_path / "t").exit_code == 0
+    return tmp_path / "t"
+
+
 def told(*words: str | Path) -> Any:
     ran = blastdoor(*words, "--json")
     assert ran.exception is None, ran.output
@@ -32,43 +39,42 @@ def test_init_once(tmp_path: Path) -> None:
     """It writes a task and names its files; a folder that holds something is left alone."""
     assert str(tmp_path / "t" / "blastdoor.toml") in told("init", tmp_path / "t")["files"]
     again = blastdoor("init", tmp_path / "t")
-    assert again.exit_code == 2
-    assert "not an empty folder" in again.output
+    assert (again.exit_code, "not an empty folder" in again.output) == (2, True)
 
 
-def test_dry_run(tmp_path: Path) -> None:
-    """Every value with its place, the worst case, and no campaign."""
-    blastdoor("init", tmp_path / "t")
-    plan = told("run", tmp_path / "t", "--dry-run", "--attempts", "7", "--width", "2")
-    assert (plan["options"]["attempts"], plan["sources"]["attempts"]) == (7, "flag")
-    assert plan["sources"]["wall"] == "task"
-    assert plan["wall_s"] == pytest.approx(7 * plan["attempt_s"] / 2)
-    assert not (tmp_path / "t" / ".blastdoor").exists()
-    assert "7  (flag)" in blastdoor("run", tmp_path / "t", "--dry-run", "--attempts", "7").output
+def test_dry_run(task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every value with its place, the worst case, and no campaign. What a processor's hour costs is a setting; without
+    one, one's own machine costs nothing.
+    """
+    plan = told("run", task, "--dry-run", "--attempts", "7", "--width", "2")
+    assert (plan["options"]["attempts"], plan["sources"]["attempts"], plan["sources"]["wall"]) == (7, "flag", "task")
+    assert (plan["wall_s"], plan["attempt_usd"]) == (pytest.approx(7 * plan["attempt_s"] / 2), 0)
+    assert not (task / ".blastdoor").exists()
+    assert "7  (flag)" in blastdoor("run", task, "--dry-run", "--attempts", "7").output
+    monkeypatch.setenv("BLASTDOOR_USD_PER_HOUR", "$3.6")
+    plan = told("run", task, "--dry-run")
+    assert plan["attempt_usd"] == pytest.approx(plan["attempt_s"] * 0.001)
 
 
-def test_a_dry_run_tells_the_price(tmp_path: Path) -> None:
+def test_a_dry_run_tells_the_price(task: Path) -> None:
     """Where it would run, what a second costs, what a trial sets aside at worst, and what the judge runs on."""
-    blastdoor("init", tmp_path / "t")
-    folder = tmp_path / "t"
-    here = told("run", folder, "--dry-run")
-    assert here["site"]["judge"] == here["site"]["backend"] == "docker/runc"
-    assert here["attempt_usd"] == 0
-    rented = told("run", folder, "--dry-run", "--backend", "modal", "--gpu", "A10")
-    assert (rented["site"]["backend"], rented["site"]["judge"]) == ("modal/A10", "docker/runc")
-    assert rented["site"]["usd_per_second"] > 0.0003
+    here = told("run", task, "--dry-run")["site"]
+    assert here["judge"] == here["backend"] == "docker/runc"
+    rented = told("run", task, "--dry-run", "--backend", "modal", "--gpu", "A10")
+    site = rented["site"]
+    assert (site["backend"], site["judge"]) == ("modal/A10", "docker/runc")
+    assert site["usd_per_second"] > 0.0003
     # Opening and ending are paid for too; judges cost nothing, so an attempt is its trial and its replay. Whichever of
     # them breaks off is the last, so there is one control job.
-    assert rented["site"]["trial_usd"] < rented["attempt_usd"] < 2 * rented["site"]["trial_usd"]
-    assert rented["site"]["trial_usd"] > rented["site"]["usd_per_second"] * 360
-    said = blastdoor("run", folder, "--dry-run", "--backend", "modal", "--gpu", "A10").output
+    assert site["trial_usd"] < rented["attempt_usd"] < 2 * site["trial_usd"]
+    assert site["trial_usd"] > site["usd_per_second"] * 360
+    said = blastdoor("run", task, "--dry-run", "--backend", "modal", "--gpu", "A10").output
     assert "candidates run on modal/A10, at $0.0003" in said
     assert "the judge runs on docker/runc, which costs nothing" in said
-    unknown = blastdoor("run", folder, "--dry-run", "--backend", "skypilot", "--infra", "aws").output
+    unknown = blastdoor("run", task, "--dry-run", "--backend", "skypilot", "--infra", "aws").output
     assert "at a price that is asked for when it begins" in unknown
-    assert unknown.count("dollars not known yet") == 2
-    assert "$" not in unknown
-    rented = told("run", folder, "--dry-run", "--backend", "skypilot", "--infra", "aws")
+    assert (unknown.count("dollars not known yet"), "$" in unknown) == (2, False)
+    rented = told("run", task, "--dry-run", "--backend", "skypilot", "--infra", "aws")
     assert rented["usd"] is rented["attempt_usd"] is rented["site"]["trial_usd"] is None
 
 
@@ -83,10 +89,9 @@ def test_a_dry_run_tells_the_price(tmp_path: Path) -> None:
         (["--backend", "modal", "--usd", "0.01"], "--usd of $0.01 is not enough for one attempt on modal"),
     ],
 )
-def test_a_dry_run_refuses_places_sizes_and_caps(tmp_path: Path, words: list[str], line: str) -> None:
+def test_a_dry_run_refuses_places_sizes_and_caps(task: Path, words: list[str], line: str) -> None:
     """What no provider would give, or we would not take, has no plan."""
-    blastdoor("init", tmp_path / "t")
-    assert line in str(blastdoor("run", tmp_path / "t", "--dry-run", *words).exception)
+    assert line in str(blastdoor("run", task, "--dry-run", *words).exception)
 
 
 @pytest.mark.parametrize(
@@ -94,27 +99,25 @@ def test_a_dry_run_refuses_places_sizes_and_caps(tmp_path: Path, words: list[str
     [(["rsync"], "ssh"), (["ssh"], "rsync"), ([], "ssh, rsync")],
     ids=["no ssh", "no rsync", "neither"],
 )
-@pytest.mark.parametrize("command", ["run", "doctor"])
 def test_programs_that_skypilot_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, there: list[str], missing: str
+    tmp_path: Path, task: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], missing: str
 ) -> None:
     """A machine without a program by which rented ones are reached rents nothing and says what to install."""
-    blastdoor("init", tmp_path / "t")
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in there:
         (programs / name).write_text("#!/bin/sh\n")
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
-    monkeypatch.setattr("sandbox.backends.skypilot.backend._installed", lambda: pytest.fail("SkyPilot was asked"))
-    words = [tmp_path / "t"] if command == "run" else []
-    ran = blastdoor(command, *words, "--backend", "skypilot", "--infra", "aws")
-    assert isinstance(ran.exception, Refused)  # exit code 2
-    assert str(ran.exception) == (
-        f"SkyPilot reaches what it rents by ssh and rsync, and this machine has no {missing}; install it first"
-        " (on Debian: apt-get install openssh-client rsync)"
-    )
-    assert not (tmp_path / "t" / ".blastdoor").exists()
+    monkeypatch.setattr("sandbox.backends.skypilot.backend.installed", lambda: pytest.fail("SkyPilot was asked"))
+    for words in (["run", task], ["doctor"]):
+        ran = blastdoor(*words, "--backend", "skypilot", "--infra", "aws")
+        assert isinstance(ran.exception, Refused)  # exit code 2
+        assert str(ran.exception) == (
+            f"SkyPilot reaches what it rents by ssh and rsync, and this machine has no {missing}; install it first"
+            " (on Debian: apt-get install openssh-client rsync)"
+        )
+    assert not (task / ".blastdoor").exists()
 
 
 def test_a_dry_run_knows_what_a_place_can() -> None:
@@ -144,50 +147,32 @@ def test_a_flag_wins_over_the_file(tmp_path: Path) -> None:
     assert "the control random draws points" in str(blastdoor("run", folder, "--dry-run").exception)
 
 
-def test_a_price_makes_dollars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a processor's hour costs is a setting; without one, one's own machine costs nothing."""
-    blastdoor("init", tmp_path / "t")
-    assert told("run", tmp_path / "t", "--dry-run")["attempt_usd"] == 0
-    monkeypatch.setenv("BLASTDOOR_USD_PER_HOUR", "$3.6")
-    plan = told("run", tmp_path / "t", "--dry-run")
-    assert plan["attempt_usd"] == pytest.approx(plan["attempt_s"] * 0.001)
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--usd", "lots"], "lots"),
-        (["--wall", "soon"], "is not a duration"),
-        (["--rate", "3"], "3"),
-        (["--attempts", "0"], "0"),
-        (["--from", "1.2"], "--from needs --new-run"),
-        (["--proposer", "magic"], "magic"),
+        (["run", "--usd", "lots"], "lots"),
+        (["run", "--wall", "soon"], "is not a duration"),
+        (["run", "--rate", "3"], "3"),
+        (["run", "--attempts", "0"], "0"),
+        (["run", "--from", "1.2"], "--from needs --new-run"),
+        (["run", "--proposer", "magic"], "magic"),
+        (["shell", "1.1", "--json"], "-c LINE"),  # a conversation has no end to print
     ],
 )
-def test_flags_that_make_no_sense(tmp_path: Path, words: list[str], line: str) -> None:
+def test_flags_that_make_no_sense(task: Path, words: list[str], line: str) -> None:
     """One line that names what is wrong, exit code 2, nothing started."""
-    blastdoor("init", tmp_path / "t")
-    ran = blastdoor("run", tmp_path / "t", *words)
-    assert ran.exit_code == 2
-    assert line in ran.output
-    assert not (tmp_path / "t" / ".blastdoor").exists()
+    ran = blastdoor(*words, task)
+    assert (ran.exit_code, line in ran.output) == (2, True)
+    assert not (task / ".blastdoor").exists()
 
 
-def test_a_typo_in_the_task_is_told_before_an_engine_is_looked_for(tmp_path: Path) -> None:
+def test_a_typo_in_the_task_is_told_before_an_engine_is_looked_for(task: Path) -> None:
     """With the key, the line and the nearest right key."""
-    blastdoor("init", tmp_path / "t")
-    file = tmp_path / "t" / "blastdoor.toml"
+    file = task / "blastdoor.toml"
     file.write_text(file.read_text().replace("editable =", "editabel ="))
-    ran = runner(env={"DOCKER_HOST": "unix:///nonexistent"}).invoke(cli, ["run", str(tmp_path / "t")])
+    ran = runner(env={"DOCKER_HOST": "unix:///nonexistent"}).invoke(cli, ["run", str(task)])
     assert "editable" in str(ran.exception)
     assert "editabel" in str(ran.exception)
-
-
-def test_json_of_a_shell_needs_a_line(tmp_path: Path) -> None:
-    """A conversation has no end to print."""
-    ran = blastdoor("shell", "1.1", tmp_path, "--json")
-    assert ran.exit_code == 2
-    assert "-c LINE" in ran.output
 
 
 @pytest.mark.parametrize(
@@ -199,15 +184,14 @@ def test_json_of_a_shell_needs_a_line(tmp_path: Path) -> None:
     ],
 )
 def test_a_dry_run_refuses_what_a_run_would(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], variables: dict[str, str], line: str
+    task: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], variables: dict[str, str], line: str
 ) -> None:
     """No price is told for what cannot be asked."""
     for name in ("ANTHROPIC_API_KEY", "BLASTDOOR_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    blastdoor("init", tmp_path / "t")
-    assert line in str(blastdoor("run", tmp_path / "t", "--dry-run", "--proposer", "llm", *words).exception)
+    assert line in str(blastdoor("run", task, "--dry-run", "--proposer", "llm", *words).exception)
 
 
 def ended_by(number: int, folder: Path, *words: str | Path) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode, Verdict
-from orchestrator.views.running.session import _notes_on_baseline
+from orchestrator.views.running.session import notes_on_baseline
 
 
 def bench(**verdict: Any) -> Any:
@@ -26,7 +26,7 @@ def bench(**verdict: Any) -> Any:
 )
 def test_the_judges_notes_are_told(verdict: dict[str, Any], text: str) -> None:
     """In one printable line, and only where the judge refused it."""
-    told = _notes_on_baseline(bench(**verdict))
+    told = notes_on_baseline(bench(**verdict))
     assert told.startswith(text)
     assert bool(told) is bool(text)
     assert told.isprintable()
