@@ -18,6 +18,10 @@ RELAY = Job(command=("serve",), mode=Mode.RELAY)
 PATIENT = 20.0
 
 
+async def calls(channel: Channel) -> None:
+    await channel.call(b"x", PATIENT)
+
+
 async def test_call_and_reply() -> None:
     """A reply comes to its caller with the seconds that it took by our clock; then the talk is over."""
     replies: list[Reply] = []
@@ -25,8 +29,7 @@ async def test_call_and_reply() -> None:
     async def talk(channel: Channel) -> None:
         replies.extend([await channel.call(b"one", PATIENT), await channel.call(b"", PATIENT)])
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     await played.hold.reply(b"eno")
     await played.hold.reply(b"")
     outcome = await played.outcome()
@@ -42,8 +45,7 @@ async def test_T86_a_reply_says_for_how_long_the_provider_was_silent() -> None:
     async def talk(channel: Channel) -> None:
         replies.append(await channel.call(b"one", PATIENT))
 
-    played = await play(RELAY, talk=talk, pulse=Hiccup(6.0))
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, pulse=Hiccup(6.0), said=b"unpacked 0\n")
     await played.hold.reply(b"eno")
     assert await played.ending() is Ending.COMPLETED
     assert [(reply.payload, reply.silent_s) for reply in replies] == [(b"eno", 6.0)]
@@ -58,8 +60,7 @@ async def test_T86_a_call_that_is_given_up(silent_s: float) -> None:
             async with asyncio.timeout(0.01):
                 await channel.call(b"x", PATIENT)
 
-    played = await play(RELAY, talk=talk, pulse=Hiccup(silent_s))
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, pulse=Hiccup(silent_s), said=b"unpacked 0\n")
     if silent_s:
         with pytest.raises(Silent, match="a call was given up; the provider did not answer for 6 s"):
             await played.outcome()
@@ -74,8 +75,7 @@ async def test_calls_take_turns() -> None:
     async def talk(channel: Channel) -> None:
         replies.extend(await asyncio.gather(channel.call(b"a", PATIENT), channel.call(b"b", PATIENT)))
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     await played.hold.reply(b"A")
     await played.hold.reply(b"B")
     assert await played.ending() is Ending.COMPLETED
@@ -93,8 +93,7 @@ async def test_late_frame(swallowed: bool) -> None:
             if not swallowed:
                 raise
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     outcome = await played.outcome()
     assert (outcome.ending, outcome.told) == (Ending.PROTOCOL, False)
     assert "late" in outcome.reason
@@ -107,8 +106,7 @@ async def test_call_after_the_end() -> None:
     async def talk(channel: Channel) -> None:
         kept.append(channel)
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     assert await played.ending() is Ending.COMPLETED
     with pytest.raises(ChannelClosed):
         await kept[0].call(b"x", PATIENT)
@@ -125,8 +123,7 @@ async def test_call_after_a_fault() -> None:
             except ChannelClosed as error:
                 closed.append(error)
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     assert await played.ending() is Ending.PROTOCOL
     assert closed
 
@@ -142,11 +139,7 @@ async def test_call_after_a_fault() -> None:
 async def test_forged_replies(header: bytes, what: str | None) -> None:
     """A reply with another nonce, or half a reply at the end, is the program's own ending."""
 
-    async def talk(channel: Channel) -> None:
-        await channel.call(b"x", PATIENT)
-
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=calls, said=b"unpacked 0\n")
     await played.hold.link.read(13)
     played.hold.out(header)
     played.hold.link.end()
@@ -163,8 +156,7 @@ async def test_second_reply() -> None:
         await channel.call(b"x", PATIENT)
         await busy.wait()
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     await played.hold.reply(b"y")
     played.hold.out(b"\0")
     outcome = await played.outcome()
@@ -174,23 +166,15 @@ async def test_second_reply() -> None:
 async def test_blurt_before_the_talk() -> None:
     """Bytes before the first request are a broken protocol, with or without a newline in them."""
 
-    async def talk(channel: Channel) -> None:
-        await channel.call(b"x", PATIENT)
-
     for blurted in (b"\0\0\0\1", b"hello\n"):
-        played = await play(RELAY, talk=talk)
-        played.hold.out(b"unpacked 0\n" + blurted)
+        played = await play(RELAY, talk=calls, said=b"unpacked 0\n" + blurted)
         assert await played.ending() is Ending.PROTOCOL
 
 
 async def test_chamber_that_ends_during_a_call() -> None:
     """A program that ends instead of answering has failed."""
 
-    async def talk(channel: Channel) -> None:
-        await channel.call(b"x", PATIENT)
-
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=calls, said=b"unpacked 0\n")
     await played.hold.link.read(13)
     played.hold.link.end()
     assert await played.ending() is Ending.FAILED
@@ -202,8 +186,7 @@ async def test_talk_that_raises() -> None:
     async def talk(_: Channel) -> None:
         raise ZeroDivisionError("the talk's own mistake")
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     with pytest.raises(ZeroDivisionError, match="own mistake"):
         await played.outcome()
     assert (played.hold.destroyed, played.hold.released) == (1, 1)
@@ -215,8 +198,7 @@ async def test_talk_that_trips_over_another_channel() -> None:
     async def talk(_: Channel) -> None:
         raise ChannelClosed
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     with pytest.raises(ChannelClosed):
         await played.outcome()
     assert played.hold.destroyed == 1
@@ -228,8 +210,9 @@ async def test_frame_of_ours_that_is_too_large() -> None:
     async def talk(channel: Channel) -> None:
         await channel.call(b"12345", PATIENT)
 
-    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(frame_bytes=4)), talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(
+        Job(command=("serve",), mode=Mode.RELAY, limits=Limits(frame_bytes=4)), talk=talk, said=b"unpacked 0\n"
+    )
     with pytest.raises(Refused, match="raise frame_bytes"):
         await played.outcome()
 
@@ -247,8 +230,7 @@ async def test_orders_end_a_talk(order: str) -> None:
             cancelled.set()
             raise
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     await reached.wait()
     await (played.chamber.kill() if order == "kill" else played.chamber.stop())
     assert await played.ending() is Ending.KILLED
@@ -258,11 +240,9 @@ async def test_orders_end_a_talk(order: str) -> None:
 async def test_wall_clock_of_a_talk() -> None:
     """A talk has the job's wall clock; past it, the chamber has timed out."""
 
-    async def talk(channel: Channel) -> None:
-        await channel.call(b"x", PATIENT)
-
-    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(
+        Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=calls, said=b"unpacked 0\n"
+    )
     assert await played.ending() is Ending.TIMED_OUT
 
 
@@ -272,8 +252,9 @@ async def test_talk_that_is_slow_by_itself() -> None:
     async def talk(channel: Channel) -> None:
         await asyncio.sleep(PATIENT)
 
-    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(
+        Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=talk, said=b"unpacked 0\n"
+    )
     outcome = await played.outcome()
     assert (outcome.ending, outcome.told) == (Ending.KILLED, False)
 
@@ -289,8 +270,7 @@ async def test_chamber_that_ends_after_its_last_reply(calls_again: bool) -> None
         if calls_again:
             await channel.call(b"y", PATIENT)
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     await played.hold.reply(b"")
     played.hold.link.end()
     await settled()
@@ -306,8 +286,7 @@ async def test_call_that_its_caller_gives_up() -> None:
             await asyncio.wait_for(channel.call(b"x", PATIENT), 0.01)
         await channel.call(b"y", PATIENT)
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     with pytest.raises(ChannelClosed):
         await played.outcome()
 
