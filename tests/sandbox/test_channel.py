@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from sandbox import Channel, ChannelClosed, Ending, Job, Limits, Mode, Refused, Reply, Silent
+from sandbox import Channel, ChannelClosed, Ending, Job, Limits, Mode, Refused, Reply, Silent, Talk
 from sandbox.channel import FrameChannel
 from sandbox.clock import CallTimes
 from sandbox.wire.frames import HEADER_BYTES
@@ -23,18 +23,21 @@ async def calls(channel: Channel) -> None:
 
 
 async def test_call_and_reply() -> None:
-    """A reply comes to its caller with the seconds that it took by our clock; then the talk is over."""
+    """A reply comes to its caller with the seconds that it took by our clock, also where two call at once; then the
+    talk is over.
+    """
     replies: list[Reply] = []
 
     async def talk(channel: Channel) -> None:
-        replies.extend([await channel.call(b"one", PATIENT), await channel.call(b"", PATIENT)])
+        replies.append(await channel.call(b"one", PATIENT))
+        replies.extend(await asyncio.gather(channel.call(b"", PATIENT), channel.call(b"b", PATIENT)))
 
     played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
-    await played.hold.reply(b"eno")
-    await played.hold.reply(b"")
+    for payload in (b"eno", b"", b"B"):
+        await played.hold.reply(payload)
     outcome = await played.outcome()
     assert (outcome.ending, outcome.told) == (Ending.COMPLETED, False)
-    assert [reply.payload for reply in replies] == [b"eno", b""]
+    assert [reply.payload for reply in replies] == [b"eno", b"", b"B"]
     assert all(0 <= reply.elapsed_s < PATIENT for reply in replies)
 
 
@@ -68,33 +71,23 @@ async def test_T86_a_call_that_is_given_up(silent_s: float) -> None:
         assert await played.ending() is Ending.COMPLETED
 
 
-async def test_calls_take_turns() -> None:
-    """Two calls at once wait for each other: each gets its own reply."""
-    replies: list[Reply] = []
-
-    async def talk(channel: Channel) -> None:
-        replies.extend(await asyncio.gather(channel.call(b"a", PATIENT), channel.call(b"b", PATIENT)))
-
-    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
-    await played.hold.reply(b"A")
-    await played.hold.reply(b"B")
-    assert await played.ending() is Ending.COMPLETED
-    assert [reply.payload for reply in replies] == [b"A", b"B"]
-
-
 @pytest.mark.parametrize("swallowed", [False, True])
 async def test_late_frame(swallowed: bool) -> None:
-    """A reply that does not come in time is a typed ending, even if the talk pretends that nothing was."""
+    """A reply that does not come in time is a typed ending, even if the talk pretends that nothing was: the channel is
+    closed for good.
+    """
 
     async def talk(channel: Channel) -> None:
-        try:
-            await channel.call(b"x", 0.01)
-        except ChannelClosed:
-            if not swallowed:
-                raise
+        for _ in range(2):
+            try:
+                await channel.call(b"x", 0.01)
+            except ChannelClosed:
+                if not swallowed:
+                    raise
+            else:
+                raise AssertionError("nobody answered")
 
-    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
-    outcome = await played.outcome()
+    outcome = await (await play(RELAY, talk=talk, said=b"unpacked 0\n")).outcome()
     assert (outcome.ending, outcome.told) == (Ending.PROTOCOL, False)
     assert "late" in outcome.reason
 
@@ -112,40 +105,30 @@ async def test_call_after_the_end() -> None:
         await kept[0].call(b"x", PATIENT)
 
 
-async def test_call_after_a_fault() -> None:
-    """Once a call has failed, the channel is closed for good."""
-    closed = []
-
-    async def talk(channel: Channel) -> None:
-        for _ in range(2):
-            try:
-                await channel.call(b"x", 0.01)
-            except ChannelClosed as error:
-                closed.append(error)
-
-    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
-    assert await played.ending() is Ending.PROTOCOL
-    assert closed
-
-
 @pytest.mark.parametrize(
-    ("header", "what"),
+    ("answer", "ending", "why"),
     [
-        (b"\0\0\0\1wrongnon", "nonce"),
-        (b"\0\0\0\1wrongnonx" * 2, "nonce"),
-        (b"\xff\xff\xff\xff", None),
+        (b"\0\0\0\1wrongnon", Ending.PROTOCOL, "nonce"),
+        (b"\0\0\0\1wrongnonx" * 2, Ending.PROTOCOL, "nonce"),
+        (b"\xff\xff\xff\xff", Ending.FAILED, "ended early"),
+        (b"", Ending.FAILED, ""),
     ],
 )
-async def test_forged_replies(header: bytes, what: str | None) -> None:
-    """A reply with another nonce, or half a reply at the end, is the program's own ending."""
-
+async def test_forged_replies(answer: bytes, ending: Ending, why: str) -> None:
+    """A reply with another nonce, half a reply at the end, or none at all, is the program's own ending."""
     played = await play(RELAY, talk=calls, said=b"unpacked 0\n")
     await played.hold.link.read(13)
-    played.hold.out(header)
+    played.hold.out(answer)
     played.hold.link.end()
     outcome = await played.outcome()
-    assert outcome.ending is (Ending.PROTOCOL if what else Ending.FAILED)
-    assert (what or "ended early") in outcome.reason
+    assert outcome.ending is ending
+    assert why in outcome.reason
+
+
+async def test_blurt_before_the_talk() -> None:
+    """Bytes before the first request are a broken protocol."""
+    played = await play(RELAY, talk=calls, said=b"unpacked 0\n\0\0\0\1")
+    assert await played.ending() is Ending.PROTOCOL
 
 
 async def test_second_reply() -> None:
@@ -163,45 +146,19 @@ async def test_second_reply() -> None:
     assert (outcome.ending, "extra" in outcome.reason) == (Ending.PROTOCOL, True)
 
 
-async def test_blurt_before_the_talk() -> None:
-    """Bytes before the first request are a broken protocol, with or without a newline in them."""
-
-    for blurted in (b"\0\0\0\1", b"hello\n"):
-        played = await play(RELAY, talk=calls, said=b"unpacked 0\n" + blurted)
-        assert await played.ending() is Ending.PROTOCOL
-
-
-async def test_chamber_that_ends_during_a_call() -> None:
-    """A program that ends instead of answering has failed."""
-
-    played = await play(RELAY, talk=calls, said=b"unpacked 0\n")
-    await played.hold.link.read(13)
-    played.hold.link.end()
-    assert await played.ending() is Ending.FAILED
-
-
-async def test_talk_that_raises() -> None:
-    """An error of the talk is the caller's own: it comes out as it is, and the chamber is ended."""
+@pytest.mark.parametrize("error", [ZeroDivisionError("its own mistake"), ChannelClosed("of another chamber")])
+async def test_talk_that_raises(error: Exception) -> None:
+    """An error of the talk is the caller's own, also one of another chamber's channel: it comes out as it is, nobody
+    waits, and the chamber is ended.
+    """
 
     async def talk(_: Channel) -> None:
-        raise ZeroDivisionError("the talk's own mistake")
+        raise error
 
     played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
-    with pytest.raises(ZeroDivisionError, match="own mistake"):
+    with pytest.raises(type(error), match=str(error)):
         await played.outcome()
     assert (played.hold.destroyed, played.hold.released) == (1, 1)
-
-
-async def test_talk_that_trips_over_another_channel() -> None:
-    """A talk that fails because another chamber ended is an error of the talk, not something to wait for."""
-
-    async def talk(_: Channel) -> None:
-        raise ChannelClosed
-
-    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
-    with pytest.raises(ChannelClosed):
-        await played.outcome()
-    assert played.hold.destroyed == 1
 
 
 async def test_frame_of_ours_that_is_too_large() -> None:
@@ -237,26 +194,16 @@ async def test_orders_end_a_talk(order: str) -> None:
     assert cancelled.is_set()
 
 
-async def test_wall_clock_of_a_talk() -> None:
-    """A talk has the job's wall clock; past it, the chamber has timed out."""
-
-    played = await play(
-        Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=calls, said=b"unpacked 0\n"
-    )
-    assert await played.ending() is Ending.TIMED_OUT
+async def _sleeps(_: Channel) -> None:
+    await asyncio.sleep(PATIENT)
 
 
-async def test_talk_that_is_slow_by_itself() -> None:
-    """A talk that outlasts the wall clock with no call outstanding is not the candidate's delay."""
-
-    async def talk(channel: Channel) -> None:
-        await asyncio.sleep(PATIENT)
-
-    played = await play(
-        Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=talk, said=b"unpacked 0\n"
-    )
-    outcome = await played.outcome()
-    assert (outcome.ending, outcome.told) == (Ending.KILLED, False)
+@pytest.mark.parametrize(("talk", "ending"), [(calls, Ending.TIMED_OUT), (_sleeps, Ending.KILLED)])
+async def test_wall_clock_of_a_talk(talk: Talk, ending: Ending) -> None:
+    """A talk has the job's wall clock. One that outlasts it with no call outstanding is not the candidate's delay."""
+    job = Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01))
+    outcome = await (await play(job, talk=talk, said=b"unpacked 0\n")).outcome()
+    assert (outcome.ending, outcome.told) == (ending, False)
 
 
 @pytest.mark.parametrize("calls_again", [False, True])
