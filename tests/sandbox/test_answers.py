@@ -211,7 +211,7 @@ def test_no_volumes(volumes: Mapping[str, Sequence[object]], monkeypatch: pytest
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr("sandbox.backends.docker.engine._Client", lambda **_: Api())
+    monkeypatch.setattr("sandbox.backends.docker.engine.Client", lambda **_: Api())
     opened = Engine("unix:///nowhere")
     try:
         assert list(asyncio.run(opened.volumes("label"))) == []

@@ -142,7 +142,7 @@ async def test_T86_a_silence_longer_than_the_lease(
 ) -> None:
     """The owner is not fenced by it: nothing is opened while the engine is away, and all goes on after it."""
     line.cut()
-    monkeypatch.setattr(backend.lease, "_clock", lambda: time.time() + 120)
+    monkeypatch.setattr(backend.lease, "clock", lambda: time.time() + 120)
     with pytest.raises(Unavailable):
         await backend.open(JOB)
     line.heal()

@@ -113,7 +113,7 @@ def test_nothing_is_removed_through_a_mount(tmp_path: Path, monkeypatch: pytest.
     kept.parent.mkdir(parents=True)
     kept.touch()
     (tmp_path / "mounts").write_text(f"30 20 0:25 / {kept.parent} rw - tmpfs tmpfs rw\n")
-    monkeypatch.setattr(trees, "_MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(trees, "MOUNTS", tmp_path / "mounts")
     with pytest.raises(Unavailable, match="unmount it"):
         remove_unmounted(tmp_path / "home")
     assert kept.exists()

@@ -122,14 +122,14 @@ async def test_what_takes_long_is_waited_for_with_patience(
     """It is asked by the client whose patience outlasts a large image."""
     at, call = CALLS[name]
     waits: list[float] = []
-    send = docker_engine._Client.send
+    send = docker_engine.Client.send
 
-    def sent(client: docker_engine._Client, request: requests.PreparedRequest, **settings: object) -> requests.Response:
+    def sent(client: docker_engine.Client, request: requests.PreparedRequest, **settings: object) -> requests.Response:
         if request.path_url.partition("?")[0].endswith(at):
             waits.append(client.timeout)
         return send(client, request, **settings)
 
-    monkeypatch.setattr(docker_engine._Client, "send", sent)
+    monkeypatch.setattr(docker_engine.Client, "send", sent)
     with engine_that_falls_silent(at, begins=False) as engine, pytest.raises(Unavailable):
         await asyncio.wait_for(call(engine, tmp_path), HANG_S)
     assert waits == [2 * TIMEOUT_S]
