@@ -23,10 +23,7 @@ def test_packages_by_name() -> None:
 
 OPTIONS = ("-r requirements.txt", "--index-url=https://example.org", "numpy\n--pre")
 PLACES = (
-    "git+https://example.org/x",
-    "x @ https://example.org/x.whl",
-    "https://example.org/x.tar.gz",
-    "./local",
+    *("git+https://example.org/x", "x @ https://example.org/x.whl", "https://example.org/x.tar.gz", "./local"),
     "/local",
 )
 NO_NAMES = ("", " numpy", "local/", "numpy; python_version > '3'", "numpy ==", "numpy pandas", "a" * 300)

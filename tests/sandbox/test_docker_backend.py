@@ -288,32 +288,23 @@ async def test_close_ends_chambers_before_it_waits_for_a_copy_of_an_image(monkey
     assert await left_of(backend) == []
 
 
-async def test_T86_owner_whose_lease_lapsed_takes_it_anew(
-    backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("noticed", [True, False])
+async def test_T86_t88_a_chamber_that_was_reaped_when_its_owners_lease_had_lapsed(
+    backend: DockerBackend, monkeypatch: pytest.MonkeyPatch, noticed: bool
 ) -> None:
-    """Whoever comes may reap what it had; that is nobody's fault inside. What it opens from then on is safe."""
-    async with await backend.open(Job(command=("sleep", "60"), limits=SMALL)) as chamber:
-        running = asyncio.create_task(chamber.run(Bundle({})))
-        monkeypatch.setattr(backend.lease, "clock", lambda: time.time() + 600)
-        (container,) = await containers_of(backend)
-        async with await backend.open(programs.NOTHING.job(limits=SMALL)) as fresh:
-            await backend.engine.remove(container["Id"])
-            with pytest.raises(TakenAway, match="our lease had lapsed"):
-                await running
-            assert (await fresh.run(Bundle({}))).ending is Ending.COMPLETED
-
-
-async def test_t88_a_chamber_that_was_reaped_before_its_owner_noticed_the_lapse(
-    backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On waking, its end is heard of before the lease is taken again: it was taken away all the same."""
+    """Whoever comes may reap what it had; that is nobody's fault inside, whether the lease was taken anew before that
+    end is heard of, or, on waking, not yet. What is opened from then on is safe.
+    """
     async with await backend.open(Job(command=("sleep", "60"), limits=SMALL)) as chamber:
         running = asyncio.create_task(chamber.run(Bundle({})))
         (container,) = await containers_of(backend)
         monkeypatch.setattr(backend.lease, "clock", lambda: time.time() + 600)
+        fresh = await backend.open(programs.NOTHING.job(limits=SMALL)) if noticed else None
         await backend.engine.remove(container["Id"])
         with pytest.raises(TakenAway, match="our lease had lapsed"):
             await running
+    async with fresh or await backend.open(programs.NOTHING.job(limits=SMALL)) as chamber:
+        assert (await chamber.run(Bundle({}))).ending is Ending.COMPLETED
 
 
 @pytest.mark.parametrize("runtime", ["runc", "runsc"])
@@ -411,9 +402,9 @@ assert fcntl.fcntl(writer, 1031, 65536) == fcntl.fcntl(writer, 1032) == 65536
 """
 
 
-async def test_t83_t97_programs_live_without_page_cache_writers_and_watches(backend: DockerBackend) -> None:
+async def test_t83_programs_live_without_the_page_caches_writers(backend: DockerBackend) -> None:
     """Advice is answered as if it were followed; memory is given back to the kernel, and databases and copies work. One
-    that would be told of a change looks by itself; locks and copies of descriptors are what they were.
+    that would be told of a change looks by itself (T97); locks and copies of descriptors are what they were.
     """
     both = Job(command=("sh", "-c", "python3 advises.py && python3 watches.py"), limits=SMALL)
     async with await backend.open(both) as chamber:

@@ -35,11 +35,15 @@ B200 = SeenGpu("NVIDIA B200", 183_359)
 GB200 = SeenGpu("NVIDIA GB200", 189_471)
 EVERY_ONE = [it for it in globals().values() if isinstance(it, SeenGpu)]
 
-KINDS = {
+H100S = {H100_SXM, H100_PCIE, H100_NVL}
+KINDS: dict[str, set[SeenGpu]] = {
     "H200": {H200},
     "H200-141GB": {H200},
-    "H100": {H100_SXM, H100_PCIE, H100_NVL},
-    "h100": {H100_SXM, H100_PCIE, H100_NVL},
+    "B200": {B200},
+    "GB200": {GB200},
+    "any": set(EVERY_ONE),
+    "H100": H100S,
+    "h100": H100S,
     "H100-80GB": {H100_SXM, H100_PCIE},
     "H100-SXM": {H100_SXM},
     "H100-SXM5": {H100_SXM},
@@ -65,9 +69,6 @@ KINDS = {
     "RTX6000": {RTX_6000},
     "RTX6000-Ada": {RTX_6000_ADA},
     "RTX-PRO-6000": {RTX_PRO_6000},
-    "B200": {B200},
-    "GB200": {GB200},
-    "any": set(EVERY_ONE),
     "MI300X": set(),
     "NVIDIA": set(),
 }

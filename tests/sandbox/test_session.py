@@ -30,7 +30,6 @@ from tests.sandbox.wire.streams import END, member
 from tests.virtual_time import VirtualTime
 
 JOB = Job(command=("true",))
-BUILT = Job(command=("true",), build=("make",), limits=Limits(grace=5))
 AT_ONCE = 0.01
 
 
@@ -338,37 +337,38 @@ def test_T75_slow_outputs_take_no_more_than_was_set_aside(clock: VirtualTime) ->
     assert pieces <= 14
 
 
-async def test_stop_during_the_build() -> None:
-    """A build that is told to stop ends as stopped, with the outputs so far; the program is never waited for."""
-    played = await play(BUILT, said=b"unpacked 0\n")
+@pytest.mark.parametrize("heeds", [True, False])
+async def test_stop_during_the_build(heeds: bool) -> None:
+    """A build that is told to stop ends as stopped, or after its grace as killed, with the outputs so far; the program
+    is never waited for.
+    """
+    job = Job(command=("true",), build=("make",), limits=Limits(grace=5 if heeds else 0))
+    played = await play(job, said=b"unpacked 0\n")
     await settled()
     await played.chamber.stop()
     await played.chamber.stop()
     assert await played.hold.order() == "stop"
-    played.hold.out(b"built 143\n")
+    if heeds:
+        played.hold.out(b"built 143\n")
     await played.hands_over()
     outcome = await played.outcome()
-    assert (outcome.ending, outcome.exit_code, outcome.outputs) == (Ending.STOPPED, 143, {"out": b"42"})
+    expected = (Ending.STOPPED, 143, True) if heeds else (Ending.KILLED, None, False)
+    assert (outcome.ending, outcome.exit_code, outcome.told) == expected
+    assert outcome.outputs == {"out": b"42"}
 
 
-async def test_build_that_ignores_the_stop() -> None:
-    """A build that ignores the order is killed after its grace; its outputs so far are taken."""
-    played = await play(BUILT.model_copy(update={"limits": Limits(grace=0)}), said=b"unpacked 0\n")
+async def test_end_while_it_runs() -> None:
+    """A kill ends the run at once, as killed by order; whoever gives up on one leaves nothing behind either."""
+    killed, given_up = await play(JOB, said=b"unpacked 0\n"), await play(JOB, said=b"unpacked 0\n")
     await settled()
-    await played.chamber.stop()
-    assert await played.hold.order() == "stop"
-    await played.hands_over()
-    outcome = await played.outcome()
-    assert (outcome.ending, outcome.told, outcome.outputs) == (Ending.KILLED, False, {"out": b"42"})
-
-
-async def test_kill_while_it_runs() -> None:
-    """A kill ends the run at once, as killed by order."""
-    played = await play(JOB, said=b"unpacked 0\n")
-    await settled()
-    await played.chamber.kill()
-    outcome = await played.outcome()
-    assert (outcome.ending, outcome.told, played.hold.destroyed) == (Ending.KILLED, False, 1)
+    await killed.chamber.kill()
+    outcome = await killed.outcome()
+    assert (outcome.ending, outcome.told) == (Ending.KILLED, False)
+    given_up.running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up.running
+    for played in (killed, given_up):
+        assert (played.hold.destroyed, played.hold.released) == (1, 1)
 
 
 @pytest.mark.parametrize("order", ["kill", "stop"])
@@ -394,27 +394,23 @@ async def test_chamber_that_serves_nobody() -> None:
     assert hold.released == 1
 
 
-async def test_waiting_chamber_that_ends_is_broken() -> None:
-    """A warm chamber whose streams ended will never serve, and is known to be broken."""
+async def test_waiting_chamber_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose streams ended will never serve. What is left of its longest life is for jobs: one that waited for too
+    long gets none.
+    """
     hold = ScriptedHold()
-    chamber = await chamber_of(hold, JOB)
-    assert not chamber.broken
+    ends, waits = await chamber_of(hold, JOB), await chamber_of(ScriptedHold(), JOB)
+    assert not ends.broken
     hold.link.end()
     await settled()
-    assert chamber.broken
-    await chamber.kill()
-
-
-async def test_waiting_chamber_that_grew_old_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left of its longest life is for jobs: one that waited for too long gets none."""
-    chamber = await chamber_of(ScriptedHold(), JOB)
+    assert ends.broken
     made = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: made + LONGEST_WAIT_S - 1)
-    assert not chamber.broken
-    monkeypatch.setattr(time, "monotonic", lambda: made + LONGEST_WAIT_S + 1)
-    assert chamber.broken
-    monkeypatch.undo()
-    await chamber.kill()
+    with monkeypatch.context() as later:
+        for waited_s, is_broken in ((LONGEST_WAIT_S - 1, False), (LONGEST_WAIT_S + 1, True)):
+            later.setattr(time, "monotonic", lambda now=made + waited_s: now)
+            assert waits.broken == is_broken
+    for chamber in (ends, waits):
+        await chamber.kill()
 
 
 @pytest.mark.parametrize("wall", [1.0, 60.0, 3_000.0, 3_600.0, 86_400.0 * 7])
@@ -424,15 +420,6 @@ def test_a_job_has_room_in_the_longest_life(wall: float) -> None:
     due = deadlines.provision + deadlines.upload + deadlines.collect_at_most + wall + 100 + 10
     assert longest_life(limits, deadlines) >= LONGEST_WAIT_S + due
     assert longest_life(Limits(wall=1), deadlines) == longest_life(Limits(wall=600), deadlines)
-
-
-async def test_cancelled_run_ends_the_chamber() -> None:
-    """Whoever gives up on a run leaves nothing behind."""
-    played = await play(JOB, said=b"unpacked 0\n")
-    played.running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await played.running
-    assert (played.hold.destroyed, played.hold.released) == (1, 1)
 
 
 async def test_provider_that_does_not_answer_in_the_end() -> None:
