@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -150,7 +151,7 @@ def answering(link: RuncLink, length: int = 3) -> tuple[threading.Thread, list[f
 
 
 @contextmanager
-def beside(work: Callable[[], object]) -> Iterator[None]:
+def meanwhile(work: Callable[[], object]) -> Iterator[None]:
     """What a candidate does meanwhile."""
     thread = threading.Thread(target=work)
     thread.start()
@@ -256,7 +257,7 @@ async def test_one_that_answers_byte_by_byte(link: RuncLink, line: Line) -> None
         at.append(time.monotonic())
         os.write(link.theirs.stdout, reply[-1:])
 
-    with beside(answer):
+    with meanwhile(answer):
         reply = await line.calls()
     assert reply.payload == payload
     assert reply.elapsed_s >= at[1] - at[0]
@@ -274,7 +275,7 @@ async def test_an_answer_in_pieces(link: RuncLink, line: Line) -> None:
         half.wait(HANG_S)
         os.write(link.theirs.stdout, reply[HEADER_BYTES:])
 
-    with beside(answer):
+    with meanwhile(answer):
         calling = line.calls()
         await until_told(lambda: line.heard >= HEADER_BYTES)
         half.set()
@@ -305,7 +306,7 @@ async def test_bytes_that_are_left_unread_hold_up_the_next_call(link: RuncLink, 
     second = line.calls(size)
     await asyncio.sleep(0)  # the clock has it
     await until_told(lambda: link.times.sent is not None)
-    with beside(work_first):
+    with meanwhile(work_first):
         reply = await second
     assert reply.elapsed_s >= worked[1] - worked[0]
 
@@ -375,7 +376,7 @@ async def test_a_chamber_that_does_not_read(clock: Clock, link: RuncLink, line: 
             left -= len(os.read(link.theirs.stdin, left))
         os.write(link.theirs.stdout, framed(taken(link, 3)))
 
-    with beside(read_late):
+    with meanwhile(read_late):
         assert (await calling).payload == b"reply"
 
 
@@ -514,8 +515,7 @@ async def test_a_clock_that_is_late_for_a_job(clock: Clock, link: RuncLink, monk
 @pytest.mark.parametrize("why", ["no interpreter", "no program", "no descriptors"])
 async def test_no_clock_can_be_had(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are made all the same, and timed by their caller; after a few starts nobody tries again."""
-    starts, popen = [], subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda *given, **more: starts.append(1) or popen(*given, **more))
+    monkeypatch.setattr(subprocess, "Popen", popen := Mock(wraps=subprocess.Popen))
     if why == "no interpreter":
         monkeypatch.setattr(sys, "executable", "/nowhere")
     elif why == "no program":
@@ -529,7 +529,7 @@ async def test_no_clock_can_be_had(why: str, monkeypatch: pytest.MonkeyPatch) ->
             await line.is_answered()
             assert link.times.sent is None
             await until_told(lambda: clock.pid is None)
-        assert len(starts) == 3
+        assert popen.call_count == 3
         await line.close()
     await clock.close()
 

@@ -62,7 +62,7 @@ NO_KINDS: list[dict[str, object]] = [
     {"kind": "missing", "image": True, "inputs": ["../../etc/passwd"]},
     {"kind": "failed", "error": "SystemExit", "reason": ""},
 ]
-CHANGES: list[dict[str, object]] = [
+CHANGES: list[Any] = [
     *({"ending": ending} for ending in ("scored", ["completed"], "killed", "stopped")),
     *({"exit_code": code} for code in (True, 10**30, "0")),
     *({"told": 1}, {"reason": "x" * 5000}, {"usd": -5}),
