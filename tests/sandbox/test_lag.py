@@ -32,8 +32,8 @@ class Ear:
 LOGS: dict[str, Callable[[], bytes]] = {
     "newlines": lambda: b"\n" * (MIB // 8),
     "short lines that are no text": lambda: b"\xff\n" * (MIB // 16),
-    "escapes": lambda: b"\x1b" * (2 * MIB),
-    "invisible characters": lambda: "\U000e0069".encode() * (MIB // 2),
+    "escapes": lambda: b"\x1b" * (5 * MIB),
+    "invisible characters": lambda: "\U000e0069".encode() * (5 * MIB // 4),
     "one line": lambda: b"x" * (16 * MIB),
     "reports": lambda: b"".join(REPORT % step for step in range(15_000)),
     "reports that are none": lambda: b'::report {"step":1,"value":[[[[[[\n' * 15_000,
