@@ -19,53 +19,53 @@ class Arrivals:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._taken = 0
-        self._stamp = (0, 0.0)  # how many bytes had come in all, and when
-        _watcher().add(descriptor, self)
+        self.stamp = (0, 0.0)  # how many bytes had come in all, and when
+        watcher().add(descriptor, self)
 
     def took(self, count: int) -> float:
         """By when the bytes that were read last, so many, had all come."""
         self._taken += count
-        came, at = self._stamp
+        came, at = self.stamp
         return at if came >= self._taken else time.monotonic()
 
     def close(self) -> None:
         """Before the descriptor itself is closed."""
-        _watcher().drop(self._descriptor)
+        watcher().drop(self._descriptor)
 
     def note(self) -> None:
         """In the watcher's thread. In this order: what is read meanwhile makes the sum too small, never too large."""
         taken = self._taken
         waiting = array.array("i", [0])
         fcntl.ioctl(self._descriptor, termios.FIONREAD, waiting)
-        self._stamp = (taken + waiting[0], time.monotonic())
+        self.stamp = (taken + waiting[0], time.monotonic())
 
 
 class _Watcher:
     def __init__(self) -> None:
         self._events = select.epoll()
         self._watched: dict[int, Arrivals] = {}
-        self._guard = threading.Lock()  # a descriptor that is closed may be another one's by the time it is looked at
+        self.guard = threading.Lock()  # a descriptor that is closed may be another one's by the time it is looked at
         threading.Thread(target=self._watch, name="arrivals", daemon=True).start()
 
     def add(self, descriptor: int, arrivals: Arrivals) -> None:
-        with self._guard:
+        with self.guard:
             self._watched[descriptor] = arrivals
             self._events.register(descriptor, select.EPOLLIN | select.EPOLLET)
 
     def drop(self, descriptor: int) -> None:
-        with self._guard:
+        with self.guard:
             if self._watched.pop(descriptor, None):
                 self._events.unregister(descriptor)
 
     def _watch(self) -> None:
         while True:
             for descriptor, _ in self._events.poll():
-                with self._guard:
+                with self.guard:
                     if found := self._watched.get(descriptor):
                         found.note()
 
 
 @functools.cache
-def _watcher() -> _Watcher:
+def watcher() -> _Watcher:
     """One for the whole process, from the first chamber on."""
     return _Watcher()

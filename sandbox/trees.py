@@ -13,7 +13,6 @@ from pathlib import Path
 from sandbox.errors import Unavailable
 from sandbox.mounts import MOUNTS, mounts_of
 
-_MOUNTS = MOUNTS
 # More than any honest tree has. A path within them fits into what the kernel takes, wherever the tree is kept.
 MOST_PARTS = 256
 MOST_BYTES = 2048
@@ -53,7 +52,7 @@ def remove_unmounted(folder: Path) -> None:
 
 def mounts_below(folder: Path) -> list[str]:
     """At it or below, in our own namespace."""
-    table = _MOUNTS.read_bytes()
+    table = MOUNTS.read_bytes()
     if b" " + os.fsencode(folder) not in table and b"\\" not in table:
         return []
     found = (it.folder for it in mounts_of(table))

@@ -120,10 +120,11 @@ async def _missing(errand: Errand, root: Root, backend: DockerBackend) -> Missin
 
 def _inputs_missing(errand: Errand, root: Root) -> list[str]:
     store = InputStore(root.folder / "inputs")
-    return [item.digest for item in errand.job.inputs if not _has(store, root, item)]
+    return [item.digest for item in errand.job.inputs if not has_input(store, root, item)]
 
 
-def _has(store: InputStore, root: Root, item: Input) -> bool:
+def has_input(store: InputStore, root: Root, item: Input) -> bool:
+    """What was sent is taken in. Raises Unavailable for another content than was named."""
     with contextlib.suppress(Refused):
         store.locate(item)
         return True
@@ -132,7 +133,7 @@ def _has(store: InputStore, root: Root, item: Input) -> bool:
         return False
     unpacked = Path(tempfile.mkdtemp(dir=root.folder))
     try:
-        _unpack(packed, unpacked)
+        unpack(packed, unpacked)
         if store.add(item.name, unpacked).digest != item.digest:
             raise Unavailable(f"the input {item.name} arrived with another content; send it again")
     finally:
@@ -142,7 +143,7 @@ def _has(store: InputStore, root: Root, item: Input) -> bool:
     return True
 
 
-def _unpack(packed: Path, folder: Path) -> None:
+def unpack(packed: Path, folder: Path) -> None:
     """Plain files and nothing else, each below the folder. The filters of `tarfile` came with Python 3.11.4, and a
     machine may have an older one.
     """

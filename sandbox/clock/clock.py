@@ -28,7 +28,7 @@ from sandbox.clock.process import (
 from sandbox.environment import child_environment
 from sandbox.logger import logger
 
-_PROGRAM = Path(__file__).with_name("process.py")
+PROGRAM = Path(__file__).with_name("process.py")
 _END_S = 10.0
 _STARTS = 3
 # A clock that has sent nothing for so many seconds of all who waited for it is not there.
@@ -46,7 +46,7 @@ class Clock:
         self._loop = asyncio.get_running_loop()
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
-        self._page: mmap.mmap | None = None
+        self.page: mmap.mmap | None = None  # what its process shares with us
         self._grip: int | None = None
         self._lost: dict[int, Callable[[], None]] = {}
         self._free: list[int] = []
@@ -58,6 +58,11 @@ class Clock:
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes orders."""
+        return bool(self.page and self.page[READY])
 
     def start(self) -> None:
         """So that it takes orders by the time of the first call. Harmless where it has been started."""
@@ -72,7 +77,7 @@ class Clock:
         """A slot for the two streams of a chamber; None where the clock takes no orders. `lost`: it has died since."""
         self.start()
         self._drop_late()
-        if not (self._line and self._page and self._page[READY] and self._free):
+        if not (self._line and self.is_ready and self._free):
             return None
         self._starts = 0  # it could be started, so that the next one can, too
         slot = self._free.pop()
@@ -94,17 +99,17 @@ class Clock:
 
     def take(self, slot: int, taken: int) -> None:
         """Say how many bytes of a chamber have been read."""
-        if self._page:
-            TAKEN.pack_into(self._page, slot * SLOT_BYTES, taken)
+        if self.page:
+            TAKEN.pack_into(self.page, slot * SLOT_BYTES, taken)
 
     def said(self, slot: int, call: int) -> tuple[float, int, float] | None:
         """When a call was sent, how many bytes had come by its last look, and when that was."""
-        if not self._page:
+        if not self.page:
             return None
         place = slot * SLOT_BYTES + TAKEN.size
         for _ in range(_READS):
-            said = self._page[place : place + SAID.size]
-            (found,) = SUM.unpack_from(self._page, place + SAID.size)
+            said = self.page[place : place + SAID.size]
+            (found,) = SUM.unpack_from(self.page, place + SAID.size)
             if zlib.crc32(said) == found:
                 number, sent, came, at = SAID.unpack(said)
                 if number != call:
@@ -154,7 +159,7 @@ class Clock:
         try:
             os.ftruncate(memory, SLOTS * SLOT_BYTES)
             process = subprocess.Popen(
-                [sys.executable, "-S", "-P", str(_PROGRAM), str(memory)],
+                [sys.executable, "-S", "-P", str(PROGRAM), str(memory)],
                 env=child_environment(),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
@@ -175,7 +180,7 @@ class Clock:
         finally:
             theirs.close()
             os.close(memory)
-        self._process, self._line, self._page, self._grip = process, ours, page, grip
+        self._process, self._line, self.page, self._grip = process, ours, page, grip
         self._free = list(range(1, min(SLOTS, _room() + 1)))
         self._loop.add_reader(self._grip, self._died)
 
@@ -193,7 +198,7 @@ class Clock:
             os.close(self._grip)
         if self._line:
             self._line.close()
-        self._process = self._line = self._page = self._grip = None
+        self._process = self._line = self.page = self._grip = None
         self._lost = {}
         self._unsent_s = 0.0
         self._late.clear()

@@ -15,8 +15,8 @@ class CallTimes:
     def __init__(self, there: int, back: int, clock: Clock | None = None) -> None:
         self._there, self._back = there, back
         self._clock = clock
-        self._arrivals = Arrivals(back)
-        self._slot: int | None = None
+        self.arrivals = Arrivals(back)
+        self.slot: int | None = None
         self._call: int | None = None
         self._taken = 0
         self.by_clock = False
@@ -26,8 +26,14 @@ class CallTimes:
     @property
     def sent(self) -> float | None:
         """When the clock sent the last call; None where its caller did, or the clock has not yet."""
-        said = self._said() if self.by_clock else None
+        said = self.said() if self.by_clock else None
         return said[0] if said else None
+
+    def said(self) -> tuple[float, int, float] | None:
+        """Of the last call, as `Clock.said`."""
+        if self._clock is None or self.slot is None or self._call is None:
+            return None
+        return self._clock.said(self.slot, self._call)
 
     def send(self, call: bytes) -> bool:
         """Whether the clock sends it; else the caller has to, and takes the time before."""
@@ -45,42 +51,37 @@ class CallTimes:
     def took(self, count: int) -> float:
         """By when the bytes that were read last, so many, had all come."""
         self._taken += count
-        if self._slot is None:
-            return self._arrivals.took(count)
+        if self.slot is None:
+            return self.arrivals.took(count)
         if self._clock:
-            self._clock.take(self._slot, self._taken)
-        said = self._said()
+            self._clock.take(self.slot, self._taken)
+        said = self.said()
         return said[2] if said and said[1] >= self._taken else time.monotonic()
 
     def has_not_sent(self, waited_s: float) -> None:
         """The clock has had a call for so long."""
-        if self._clock and self._slot is not None:
+        if self._clock and self.slot is not None:
             self._clock.has_not_sent(waited_s)
 
     def close(self) -> None:
         """Before the descriptors themselves are closed. What was read by then, and is counted later, is of no slot: it
         may be another chamber's by now.
         """
-        self._arrivals.close()
-        if self._clock and self._slot is not None:
-            self._clock.drop(self._slot)
+        self.arrivals.close()
+        if self._clock and self.slot is not None:
+            self._clock.drop(self.slot)
         self._clock = None
 
     def _begin(self, call: bytes) -> None:
-        if self._slot is None and self._clock:
-            self._slot = self._clock.watch(self._there, self._back, self._lose)
-            if self._slot is not None:
-                self._arrivals.close()
-                self._clock.take(self._slot, self._taken)
-        self._call = self._clock.call(self._slot, call) if self._clock and self._slot is not None else None
-
-    def _said(self) -> tuple[float, int, float] | None:
-        if self._clock is None or self._slot is None or self._call is None:
-            return None
-        return self._clock.said(self._slot, self._call)
+        if self.slot is None and self._clock:
+            self.slot = self._clock.watch(self._there, self._back, self._lose)
+            if self.slot is not None:
+                self.arrivals.close()
+                self._clock.take(self.slot, self._taken)
+        self._call = self._clock.call(self.slot, call) if self._clock and self.slot is not None else None
 
     def _lose(self) -> None:
-        self._slot = self._call = None
-        self._arrivals = Arrivals(self._back)
+        self.slot = self._call = None
+        self.arrivals = Arrivals(self._back)
         if self.by_clock:
             self.lost()

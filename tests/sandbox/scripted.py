@@ -3,6 +3,7 @@
 import asyncio
 
 from sandbox import Bundle, Ending, Job, Lost, Outcome, Talk, Unavailable
+from sandbox.backend import Listener
 from sandbox.backends.fake.backend import FakeLink
 from sandbox.link import Deadlines
 from sandbox.live import Death, LiveChamber
@@ -122,11 +123,25 @@ class Played:
     async def ending(self) -> Ending:
         return (await self.outcome()).ending
 
+    async def hands_over(self, archive: bytes = ARCHIVE) -> None:
+        """Its outputs, as soon as it is asked for them; that is the end of it."""
+        assert await self.hold.order() == "harvest"
+        self.hold.out(archive)
+        self.hold.link.end()
 
-async def play(job: Job, deadlines: Deadlines = QUICK, talk: Talk | None = None, pulse: Pulse | None = None) -> Played:
-    """Greeted and served; the bundle is on its way."""
+
+async def play(
+    job: Job,
+    deadlines: Deadlines = QUICK,
+    talk: Talk | None = None,
+    pulse: Pulse | None = None,
+    listener: Listener | None = None,
+    said: bytes = b"",
+) -> Played:
+    """Greeted and served; it has taken the bundle, and said so much."""
     hold = ScriptedHold()
     chamber = await chamber_of(hold, job, deadlines, pulse)
-    running = asyncio.create_task(chamber.run(Bundle({}), talk=talk))
+    running = asyncio.create_task(chamber.run(Bundle({}), listener=listener, talk=talk))
     await hold.take_bundle()
+    hold.out(said)
     return Played(hold, chamber, running)

@@ -12,13 +12,14 @@ from sandbox.backends.docker.bake import bake
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.gpus import claims
 from sandbox.backends.docker.hold import LOOKS, DockerHold
-from sandbox.backends.docker.lease import OWNER_LABEL, reap
+from sandbox.backends.docker.lease import OWNER_LABEL, Lease, reap
 from sandbox.backends.lending import Taken, refuse_taken
 from sandbox.baking import BakedImage, ImageSpec
 from sandbox.config import DockerConfig
 from sandbox.engine_report import report_of
 from sandbox.errors import Refused, Unavailable
 from sandbox.live import Death
+from sandbox.posture import FULL
 
 Shape = Callable[[Any], Any]
 
@@ -74,10 +75,14 @@ def engine(shape: Shape, **answers: Any) -> Engine:
 
 
 def test_readers(shape: Shape) -> None:
-    """Nothing is read as nothing of the kind that was asked for, at any depth."""
+    """Nothing is read as nothing of the kind that was asked for, at any depth; an answer without an id is the engine's
+    failure, in one line, and not a crash.
+    """
     answer = shape({"a": {}, "b": [], "c": "", "d": False, "e": {"f": {}}})
     assert (fields(answer, "a"), list(items(answer, "b")), text(answer, "c"), flag(answer, "d")) == ({}, [], "", False)
     assert (fields(answer, "e", "f", "g"), text(answer, "c", "x"), text(answer, "e", "f", "g")) == ({}, "", "")
+    with pytest.raises(Unavailable, match=r"the engine's answer has no Image.Id"):
+        needed(shape({"Image": {"Id": ""}}), "Image", "Id")
 
 
 def test_what_is_there_is_read() -> None:
@@ -86,12 +91,6 @@ def test_what_is_there_is_read() -> None:
     assert (text(answer, "code"), flag(answer, "on"), items(answer, "rows")) == ("0", True, [1])
     assert (fields(answer, "part"), needed(answer, "part", "name")) == ({"name": "x"}, "x")
     assert (fields(answer, "rows"), items(answer, "part")) == ({}, ())
-
-
-def test_what_must_be_there(shape: Shape) -> None:
-    """An answer without an id is the engine's failure, in one line, and not a crash."""
-    with pytest.raises(Unavailable, match=r"the engine's answer has no Image.Id"):
-        needed(shape({"Image": {"Id": ""}}), "Image", "Id")
 
 
 def test_bare_engine(shape: Shape) -> None:
@@ -190,10 +189,14 @@ def test_image_without_settings(shape: Shape, monkeypatch: pytest.MonkeyPatch) -
 def test_another_posture_is_seen(shape: Shape, reported: Mapping[str, Any], why: str) -> None:
     """What the engine leaves out never passes for what was asked for."""
     config: dict[str, Any] = {"Image": "i", "HostConfig": {"Mounts": [], "NetworkMode": "none"}}
-    backend = DockerBackend.__new__(DockerBackend)
-    backend._engine = engine(shape, inspect={"HostConfig": {"NetworkMode": "none"}, **reported})
+    answers = engine(shape, inspect={"HostConfig": {"NetworkMode": "none"}, **reported})
+
+    async def compare() -> None:
+        backend = DockerBackend(DockerConfig(), answers, Lease(answers, 60.0), FULL)
+        await backend.compare(config, "id")
+
     with pytest.raises(Refused, match=why):
-        asyncio.run(backend.compare(config, "id"))
+        asyncio.run(compare())
 
 
 @pytest.mark.parametrize("volumes", [{"Volumes": []}, {"Volumes": None}, {}])
@@ -211,7 +214,7 @@ def test_no_volumes(volumes: Mapping[str, Sequence[object]], monkeypatch: pytest
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr("sandbox.backends.docker.engine._Client", lambda **_: Api())
+    monkeypatch.setattr("sandbox.backends.docker.engine.Client", lambda **_: Api())
     opened = Engine("unix:///nowhere")
     try:
         assert list(asyncio.run(opened.volumes("label"))) == []

@@ -1,20 +1,15 @@
-"""A reply counts from when it came, whatever the event loop did by then, and never from before it was whole."""
+"""A reply counts from when it came, whatever its reader did by then, and never from before it was whole.
 
-import asyncio
+What a link does with it is in test_clock.py.
+"""
+
 import os
-import socket
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from sandbox import arrivals
-from sandbox.arrivals import Arrivals
-from sandbox.backends.docker.link import DockerLink
-from sandbox.backends.runc.link import RuncLink
-from sandbox.channel import FrameChannel
-from sandbox.wire.frames import HEADER_BYTES
+from sandbox.arrivals import Arrivals, watcher
 
 HANG_S = 120.0
 
@@ -22,7 +17,7 @@ HANG_S = 120.0
 def until_seen(watched: Arrivals, count: int) -> float:
     """A moment at which so many bytes are known to have come."""
     until = time.monotonic() + HANG_S
-    while watched._stamp[0] < count:
+    while watched.stamp[0] < count:
         assert time.monotonic() < until, "nobody saw them come"
         time.sleep(0.001)
     return time.monotonic()
@@ -53,7 +48,7 @@ def test_a_first_byte_in_advance_gains_nothing(pipe: tuple[int, int]) -> None:
     watched = Arrivals(pipe[0])
     os.write(pipe[1], b"r")
     until_seen(watched, 1)
-    with arrivals._watcher()._guard:  # the watcher is late
+    with watcher().guard:  # the watcher is late
         rest = time.monotonic()
         os.write(pipe[1], b"eply")
         assert len(os.read(pipe[0], 100)) == 5
@@ -81,53 +76,3 @@ def test_a_descriptor_that_is_used_again(pipe: tuple[int, int]) -> None:
     os.read(pipe[0], 3)
     assert second.took(3) >= before
     second.close()
-
-
-async def _pump(link: RuncLink, channel: FrameChannel) -> None:
-    while pieces := await link.receive():
-        for _, piece in pieces:
-            channel.reader.feed(piece)
-
-
-async def test_a_loop_that_is_held_up_is_not_in_a_call() -> None:
-    """A neighbour that keeps the loop for as long as it likes, while a reply is there, costs the caller nothing."""
-    link = RuncLink()
-    channel = FrameChannel(link.send, 1000, 10, arrival=lambda: link.arrived or time.monotonic())
-    pump = asyncio.create_task(_pump(link, channel))
-    seen: list[float] = []
-
-    def answer() -> None:
-        asked = os.read(link.theirs.stdin, 1000)
-        os.write(link.theirs.stdout, (5).to_bytes(4, "big") + asked[4:HEADER_BYTES] + b"reply")
-        seen.append(until_seen(link.times._arrivals, HEADER_BYTES + 5))
-
-    candidate = threading.Thread(target=answer)
-    candidate.start()
-    started = time.monotonic()
-    calling = asyncio.create_task(channel.call(b"ask", HANG_S))
-    await asyncio.sleep(0)  # it is sent
-    candidate.join(HANG_S)  # here nothing else happens on the loop
-    time.sleep(0.05)  # noqa: ASYNC251  nor here
-    reply = await calling
-    assert reply.payload == b"reply"
-    assert reply.elapsed_s <= seen[0] - started
-    pump.cancel()
-    await asyncio.wait([pump])
-    link.close()
-    for descriptor in (link.theirs.stdin, link.theirs.stdout, link.theirs.stderr):
-        os.close(descriptor)
-
-
-async def test_an_engines_socket() -> None:
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    link = DockerLink(ours)
-    theirs.sendall(b"\x01\0\0\0\0\0\0\x05reply")
-    seen = until_seen(link.times._arrivals, 13)
-    time.sleep(0.01)  # noqa: ASYNC251  the loop is late
-    ((_, piece),) = await link.receive()
-    assert bytes(piece) == b"reply"
-    assert link.arrived is not None
-    assert link.arrived <= seen
-    link.close()
-    theirs.close()

@@ -13,53 +13,27 @@ def spec(**parts: tuple[str, ...]) -> ImageSpec:
     return ImageSpec(base=BASE, **parts)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "numpy",
-        "numpy==2.1.*",
-        "scikit-learn>=1.5,<2",
-        "uvicorn[standard] ~= 0.30",
-        "a",
-        "zope.interface",
-        "x===1.0+cpu",
-    ],
-)
-def test_packages_by_name(name: str) -> None:
-    """Names, extras and versions are what pip may be asked for."""
-    assert spec(pip=(name,)).pip == (name,)
+def test_packages_by_name() -> None:
+    """Names, extras and versions are what pip may be asked for, and Debian a name, an architecture and a version."""
+    pip = ("numpy==2.1.*", "scikit-learn>=1.5,<2", "uvicorn[standard] ~= 0.30", "a", "zope.interface", "x===1.0+cpu")
+    assert spec(pip=pip).pip == pip
+    apt = ("gcc", "g++", "libc6-dev", "gcc=4:12.2.0-3", "libc6:arm64", "python3.11")
+    assert spec(apt=apt).apt == apt
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        " numpy",
-        "-r requirements.txt",
-        "--index-url=https://example.org",
-        "git+https://example.org/x",
-        "x @ https://example.org/x.whl",
-        "https://example.org/x.tar.gz",
-        "./local",
-        "/local",
-        "local/",
-        "numpy; python_version > '3'",
-        "numpy\n--pre",
-        "numpy ==",
-        "numpy pandas",
-        "a" * 300,
-    ],
+OPTIONS = ("-r requirements.txt", "--index-url=https://example.org", "numpy\n--pre")
+PLACES = (
+    *("git+https://example.org/x", "x @ https://example.org/x.whl", "https://example.org/x.tar.gz", "./local"),
+    "/local",
 )
+NO_NAMES = ("", " numpy", "local/", "numpy; python_version > '3'", "numpy ==", "numpy pandas", "a" * 300)
+
+
+@pytest.mark.parametrize("name", [*OPTIONS, *PLACES, *NO_NAMES])
 def test_what_could_run_code_here_is_no_name(name: str) -> None:
     """An address, a file or an option makes pip build something: none of them is a package by name."""
     with pytest.raises(Refused, match="not a package by name"):
         spec(pip=(name,))
-
-
-@pytest.mark.parametrize("name", ["gcc", "g++", "libc6-dev", "gcc=4:12.2.0-3", "libc6:arm64", "python3.11"])
-def test_debian_names(name: str) -> None:
-    """A name, with an architecture or a version."""
-    assert spec(apt=(name,)).apt == (name,)
 
 
 @pytest.mark.parametrize("name", ["", "-y", "GCC", "gcc libc6", "gcc-", "gcc;id", "$(id)", "./x.deb", "gcc\n", "gcc="])
@@ -88,21 +62,11 @@ def test_strict_and_frozen() -> None:
         spec().base = "other"  # type: ignore[misc]  # the point of the test
 
 
-def test_empty() -> None:
-    """A spec that adds nothing is empty."""
+def test_what_makes_another_image() -> None:
+    """The base's content, each list, and the order of lines; neither the base's name nor the order of packages, nor
+    naming one twice.
+    """
     assert spec().is_empty
-    assert not spec(run=("true",)).is_empty
-
-
-def test_equal_specs_have_one_digest() -> None:
-    """The order of packages, and naming one twice, make no other image."""
-    one = spec(pip=("a", "b"), apt=("gcc", "make"))
-    other = spec(pip=("b", "a", "b"), apt=("make", "gcc"))
-    assert one.digest("sha256:1") == other.digest("sha256:1")
-
-
-def test_everything_else_is_in_the_digest() -> None:
-    """The base's content, each list, and the order of lines."""
     found = [
         spec(pip=("a",)).digest("sha256:1"),
         spec(pip=("a",)).digest("sha256:2"),
@@ -113,15 +77,10 @@ def test_everything_else_is_in_the_digest() -> None:
         spec(pip=("b",)).digest("sha256:1"),
     ]
     assert len(set(found)) == len(found)
-
-
-def test_the_base_is_its_content_not_its_name() -> None:
-    """Two names of one image give one baked image."""
-    assert ImageSpec(base="x", run=("a",)).digest("sha256:1") == ImageSpec(base="y", run=("a",)).digest("sha256:1")
-
-
-def test_the_name_comes_from_the_digest() -> None:
-    """Sixteen hexadecimal digits of it."""
+    assert not any(spec(**{kind: ("aa",)}).is_empty for kind in ("pip", "apt", "run"))
+    assert ImageSpec(base="x", run=("a",)).digest("sha256:1") == found[3]
+    turned = (spec(pip=("a", "b"), apt=("gcc", "make")), spec(pip=("b", "a", "b"), apt=("make", "gcc")))
+    assert len({it.digest("sha256:1") for it in turned}) == 1
     assert baked_name("0123456789abcdef" * 4) == "blastdoor-baked:0123456789abcdef"
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from sandbox import Channel, ChannelClosed, Ending, Job, Limits, Mode, Refused, Reply, Silent
+from sandbox import Channel, ChannelClosed, Ending, Job, Limits, Mode, Refused, Reply, Silent, Talk
 from sandbox.channel import FrameChannel
 from sandbox.clock import CallTimes
 from sandbox.wire.frames import HEADER_BYTES
@@ -18,20 +18,26 @@ RELAY = Job(command=("serve",), mode=Mode.RELAY)
 PATIENT = 20.0
 
 
+async def calls(channel: Channel) -> None:
+    await channel.call(b"x", PATIENT)
+
+
 async def test_call_and_reply() -> None:
-    """A reply comes to its caller with the seconds that it took by our clock; then the talk is over."""
+    """A reply comes to its caller with the seconds that it took by our clock, also where two call at once; then the
+    talk is over.
+    """
     replies: list[Reply] = []
 
     async def talk(channel: Channel) -> None:
-        replies.extend([await channel.call(b"one", PATIENT), await channel.call(b"", PATIENT)])
+        replies.append(await channel.call(b"one", PATIENT))
+        replies.extend(await asyncio.gather(channel.call(b"", PATIENT), channel.call(b"b", PATIENT)))
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
-    await played.hold.reply(b"eno")
-    await played.hold.reply(b"")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
+    for payload in (b"eno", b"", b"B"):
+        await played.hold.reply(payload)
     outcome = await played.outcome()
     assert (outcome.ending, outcome.told) == (Ending.COMPLETED, False)
-    assert [reply.payload for reply in replies] == [b"eno", b""]
+    assert [reply.payload for reply in replies] == [b"eno", b"", b"B"]
     assert all(0 <= reply.elapsed_s < PATIENT for reply in replies)
 
 
@@ -42,8 +48,7 @@ async def test_T86_a_reply_says_for_how_long_the_provider_was_silent() -> None:
     async def talk(channel: Channel) -> None:
         replies.append(await channel.call(b"one", PATIENT))
 
-    played = await play(RELAY, talk=talk, pulse=Hiccup(6.0))
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, pulse=Hiccup(6.0), said=b"unpacked 0\n")
     await played.hold.reply(b"eno")
     assert await played.ending() is Ending.COMPLETED
     assert [(reply.payload, reply.silent_s) for reply in replies] == [(b"eno", 6.0)]
@@ -58,8 +63,7 @@ async def test_T86_a_call_that_is_given_up(silent_s: float) -> None:
             async with asyncio.timeout(0.01):
                 await channel.call(b"x", PATIENT)
 
-    played = await play(RELAY, talk=talk, pulse=Hiccup(silent_s))
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, pulse=Hiccup(silent_s), said=b"unpacked 0\n")
     if silent_s:
         with pytest.raises(Silent, match="a call was given up; the provider did not answer for 6 s"):
             await played.outcome()
@@ -67,35 +71,23 @@ async def test_T86_a_call_that_is_given_up(silent_s: float) -> None:
         assert await played.ending() is Ending.COMPLETED
 
 
-async def test_calls_take_turns() -> None:
-    """Two calls at once wait for each other: each gets its own reply."""
-    replies: list[Reply] = []
-
-    async def talk(channel: Channel) -> None:
-        replies.extend(await asyncio.gather(channel.call(b"a", PATIENT), channel.call(b"b", PATIENT)))
-
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
-    await played.hold.reply(b"A")
-    await played.hold.reply(b"B")
-    assert await played.ending() is Ending.COMPLETED
-    assert [reply.payload for reply in replies] == [b"A", b"B"]
-
-
 @pytest.mark.parametrize("swallowed", [False, True])
 async def test_late_frame(swallowed: bool) -> None:
-    """A reply that does not come in time is a typed ending, even if the talk pretends that nothing was."""
+    """A reply that does not come in time is a typed ending, even if the talk pretends that nothing was: the channel is
+    closed for good.
+    """
 
     async def talk(channel: Channel) -> None:
-        try:
-            await channel.call(b"x", 0.01)
-        except ChannelClosed:
-            if not swallowed:
-                raise
+        for _ in range(2):
+            try:
+                await channel.call(b"x", 0.01)
+            except ChannelClosed:
+                if not swallowed:
+                    raise
+            else:
+                raise AssertionError("nobody answered")
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
-    outcome = await played.outcome()
+    outcome = await (await play(RELAY, talk=talk, said=b"unpacked 0\n")).outcome()
     assert (outcome.ending, outcome.told) == (Ending.PROTOCOL, False)
     assert "late" in outcome.reason
 
@@ -107,52 +99,36 @@ async def test_call_after_the_end() -> None:
     async def talk(channel: Channel) -> None:
         kept.append(channel)
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     assert await played.ending() is Ending.COMPLETED
     with pytest.raises(ChannelClosed):
         await kept[0].call(b"x", PATIENT)
 
 
-async def test_call_after_a_fault() -> None:
-    """Once a call has failed, the channel is closed for good."""
-    closed = []
-
-    async def talk(channel: Channel) -> None:
-        for _ in range(2):
-            try:
-                await channel.call(b"x", 0.01)
-            except ChannelClosed as error:
-                closed.append(error)
-
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
-    assert await played.ending() is Ending.PROTOCOL
-    assert closed
-
-
 @pytest.mark.parametrize(
-    ("header", "what"),
+    ("answer", "ending", "why"),
     [
-        (b"\0\0\0\1wrongnon", "nonce"),
-        (b"\0\0\0\1wrongnonx" * 2, "nonce"),
-        (b"\xff\xff\xff\xff", None),
+        (b"\0\0\0\1wrongnon", Ending.PROTOCOL, "nonce"),
+        (b"\0\0\0\1wrongnonx" * 2, Ending.PROTOCOL, "nonce"),
+        (b"\xff\xff\xff\xff", Ending.FAILED, "ended early"),
+        (b"", Ending.FAILED, ""),
     ],
 )
-async def test_forged_replies(header: bytes, what: str | None) -> None:
-    """A reply with another nonce, or half a reply at the end, is the program's own ending."""
-
-    async def talk(channel: Channel) -> None:
-        await channel.call(b"x", PATIENT)
-
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+async def test_forged_replies(answer: bytes, ending: Ending, why: str) -> None:
+    """A reply with another nonce, half a reply at the end, or none at all, is the program's own ending."""
+    played = await play(RELAY, talk=calls, said=b"unpacked 0\n")
     await played.hold.link.read(13)
-    played.hold.out(header)
+    played.hold.out(answer)
     played.hold.link.end()
     outcome = await played.outcome()
-    assert outcome.ending is (Ending.PROTOCOL if what else Ending.FAILED)
-    assert (what or "ended early") in outcome.reason
+    assert outcome.ending is ending
+    assert why in outcome.reason
+
+
+async def test_blurt_before_the_talk() -> None:
+    """Bytes before the first request are a broken protocol."""
+    played = await play(RELAY, talk=calls, said=b"unpacked 0\n\0\0\0\1")
+    assert await played.ending() is Ending.PROTOCOL
 
 
 async def test_second_reply() -> None:
@@ -163,63 +139,26 @@ async def test_second_reply() -> None:
         await channel.call(b"x", PATIENT)
         await busy.wait()
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     await played.hold.reply(b"y")
     played.hold.out(b"\0")
     outcome = await played.outcome()
     assert (outcome.ending, "extra" in outcome.reason) == (Ending.PROTOCOL, True)
 
 
-async def test_blurt_before_the_talk() -> None:
-    """Bytes before the first request are a broken protocol, with or without a newline in them."""
-
-    async def talk(channel: Channel) -> None:
-        await channel.call(b"x", PATIENT)
-
-    for blurted in (b"\0\0\0\1", b"hello\n"):
-        played = await play(RELAY, talk=talk)
-        played.hold.out(b"unpacked 0\n" + blurted)
-        assert await played.ending() is Ending.PROTOCOL
-
-
-async def test_chamber_that_ends_during_a_call() -> None:
-    """A program that ends instead of answering has failed."""
-
-    async def talk(channel: Channel) -> None:
-        await channel.call(b"x", PATIENT)
-
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
-    await played.hold.link.read(13)
-    played.hold.link.end()
-    assert await played.ending() is Ending.FAILED
-
-
-async def test_talk_that_raises() -> None:
-    """An error of the talk is the caller's own: it comes out as it is, and the chamber is ended."""
+@pytest.mark.parametrize("error", [ZeroDivisionError("its own mistake"), ChannelClosed("of another chamber")])
+async def test_talk_that_raises(error: Exception) -> None:
+    """An error of the talk is the caller's own, also one of another chamber's channel: it comes out as it is, nobody
+    waits, and the chamber is ended.
+    """
 
     async def talk(_: Channel) -> None:
-        raise ZeroDivisionError("the talk's own mistake")
+        raise error
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
-    with pytest.raises(ZeroDivisionError, match="own mistake"):
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
+    with pytest.raises(type(error), match=str(error)):
         await played.outcome()
     assert (played.hold.destroyed, played.hold.released) == (1, 1)
-
-
-async def test_talk_that_trips_over_another_channel() -> None:
-    """A talk that fails because another chamber ended is an error of the talk, not something to wait for."""
-
-    async def talk(_: Channel) -> None:
-        raise ChannelClosed
-
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
-    with pytest.raises(ChannelClosed):
-        await played.outcome()
-    assert played.hold.destroyed == 1
 
 
 async def test_frame_of_ours_that_is_too_large() -> None:
@@ -228,8 +167,9 @@ async def test_frame_of_ours_that_is_too_large() -> None:
     async def talk(channel: Channel) -> None:
         await channel.call(b"12345", PATIENT)
 
-    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(frame_bytes=4)), talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(
+        Job(command=("serve",), mode=Mode.RELAY, limits=Limits(frame_bytes=4)), talk=talk, said=b"unpacked 0\n"
+    )
     with pytest.raises(Refused, match="raise frame_bytes"):
         await played.outcome()
 
@@ -247,35 +187,23 @@ async def test_orders_end_a_talk(order: str) -> None:
             cancelled.set()
             raise
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     await reached.wait()
     await (played.chamber.kill() if order == "kill" else played.chamber.stop())
     assert await played.ending() is Ending.KILLED
     assert cancelled.is_set()
 
 
-async def test_wall_clock_of_a_talk() -> None:
-    """A talk has the job's wall clock; past it, the chamber has timed out."""
-
-    async def talk(channel: Channel) -> None:
-        await channel.call(b"x", PATIENT)
-
-    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=talk)
-    played.hold.out(b"unpacked 0\n")
-    assert await played.ending() is Ending.TIMED_OUT
+async def _sleeps(_: Channel) -> None:
+    await asyncio.sleep(PATIENT)
 
 
-async def test_talk_that_is_slow_by_itself() -> None:
-    """A talk that outlasts the wall clock with no call outstanding is not the candidate's delay."""
-
-    async def talk(channel: Channel) -> None:
-        await asyncio.sleep(PATIENT)
-
-    played = await play(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01)), talk=talk)
-    played.hold.out(b"unpacked 0\n")
-    outcome = await played.outcome()
-    assert (outcome.ending, outcome.told) == (Ending.KILLED, False)
+@pytest.mark.parametrize(("talk", "ending"), [(calls, Ending.TIMED_OUT), (_sleeps, Ending.KILLED)])
+async def test_wall_clock_of_a_talk(talk: Talk, ending: Ending) -> None:
+    """A talk has the job's wall clock. One that outlasts it with no call outstanding is not the candidate's delay."""
+    job = Job(command=("serve",), mode=Mode.RELAY, limits=Limits(wall=0.01))
+    outcome = await (await play(job, talk=talk, said=b"unpacked 0\n")).outcome()
+    assert (outcome.ending, outcome.told) == (ending, False)
 
 
 @pytest.mark.parametrize("calls_again", [False, True])
@@ -289,8 +217,7 @@ async def test_chamber_that_ends_after_its_last_reply(calls_again: bool) -> None
         if calls_again:
             await channel.call(b"y", PATIENT)
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     await played.hold.reply(b"")
     played.hold.link.end()
     await settled()
@@ -306,8 +233,7 @@ async def test_call_that_its_caller_gives_up() -> None:
             await asyncio.wait_for(channel.call(b"x", PATIENT), 0.01)
         await channel.call(b"y", PATIENT)
 
-    played = await play(RELAY, talk=talk)
-    played.hold.out(b"unpacked 0\n")
+    played = await play(RELAY, talk=talk, said=b"unpacked 0\n")
     with pytest.raises(ChannelClosed):
         await played.outcome()
 

@@ -39,6 +39,12 @@ class Pair:
         for played in (self.sender, self.receiver):
             assert await played.hold.link.read(3) == b"go\n"
 
+    async def comes(self, part: int = HALF) -> Incoming:
+        """A large reply, of which so much is here."""
+        incoming = await (await self.begun(part=part))
+        assert isinstance(incoming, Incoming)
+        return incoming
+
     async def begun(self, data: bytes = LARGE, part: int = HALF) -> "asyncio.Task[Reply | Incoming]":
         """The sender is asked, and has said so much of its reply."""
         asking = asyncio.create_task(self.channels[0].call_ahead(b"?", PATIENT, b"S"))
@@ -59,8 +65,7 @@ async def pair() -> Pair:
 @pytest.mark.parametrize("part", [1, 2, HALF])
 async def test_it_is_handed_on_before_it_is_whole(pair: Pair, part: int) -> None:
     """Without its first byte, which says that it may be, wherever it was cut; the answer comes when it is there."""
-    incoming = await (await pair.begun(part=part))
-    assert isinstance(incoming, Incoming)
+    incoming = await pair.comes(part)
     assert (incoming.kind, incoming.length, incoming.whole) == (b"S", len(LARGE) - 1, False)
     forwarding = asyncio.create_task(pair.channels[1].forward(incoming, PATIENT))
     header = await pair.receiver.hold.link.read(12)
@@ -77,8 +82,7 @@ async def test_it_is_handed_on_before_it_is_whole(pair: Pair, part: int) -> None
 
 async def test_the_next_call_of_the_sender(pair: Pair) -> None:
     """Goes on as ever once all of it is here."""
-    incoming = await (await pair.begun(part=len(LARGE)))
-    assert isinstance(incoming, Incoming)
+    incoming = await pair.comes(len(LARGE))
     assert incoming.whole
     asking = asyncio.create_task(pair.channels[0].call(b"next", PATIENT))
     await pair.sender.hold.reply(b"there")
@@ -99,8 +103,7 @@ async def test_what_is_small_or_of_another_kind_comes_whole(pair: Pair, data: by
 
 async def test_waiting_for_the_sender_is_not_the_receivers_time(pair: Pair) -> None:
     """What it waited is told, and taken off the receiver's time."""
-    incoming = await (await pair.begun())
-    assert isinstance(incoming, Incoming)
+    incoming = await pair.comes()
     started = time.monotonic()
     forwarding = asyncio.create_task(pair.channels[1].forward(incoming, PATIENT))
     header = await pair.receiver.hold.link.read(12)
@@ -131,8 +134,7 @@ async def test_a_sender_that_breaks_off_ends_its_own_chamber(
     pair: Pair, act: Callable[[Pair], Awaitable[None]], ending: Ending
 ) -> None:
     """The receiver's call waits, and is ended by the one who holds both."""
-    incoming = await (await pair.begun())
-    assert isinstance(incoming, Incoming)
+    incoming = await pair.comes()
     forwarding = asyncio.create_task(pair.channels[1].forward(incoming, PATIENT))
     await act(pair)
     assert await pair.sender.ending() is ending
@@ -145,8 +147,7 @@ async def test_more_than_the_receiver_takes_is_refused() -> None:
     """Before a byte of it is sent."""
     pair = Pair()
     await pair.seat(Job(command=("serve",), mode=Mode.RELAY, limits=Limits(frame_bytes=1 << 20)))
-    incoming = await (await pair.begun())
-    assert isinstance(incoming, Incoming)
+    incoming = await pair.comes()
     with pytest.raises(Refused, match="raise frame_bytes"):
         await pair.channels[1].forward(incoming, PATIENT)
     pair.over.set()

@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sandbox.backends import watch
 from sandbox.backends.guard import Guard
 from sandbox.errors import Unavailable
 
@@ -45,28 +46,34 @@ async def test_sweeps_unless_all_has_ended(sweeper: str, tmp_path: Path, all_end
 @pytest.mark.parametrize("said", [b"", b"done", b"done\ndone\nno", b"x" * 70_000])
 async def test_a_pipe_that_ends_without_the_last_word(sweeper: str, tmp_path: Path, said: bytes) -> None:
     """As when the owner is killed, in the middle of a word too."""
-    guard = await posted(sweeper, str(tmp_path))
-    assert guard._process
-    await guard._process.communicate(said)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", watch.__file__, sweeper, "me", str(tmp_path)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout
+    assert await process.stdout.readline() == b"ready\n"
+    await process.communicate(said)
     assert (tmp_path / "me").read_text() == "swept"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("provider", ["docker", "runc", "modal", "skypilot"])
-async def test_every_provider_has_one_that_can_be_loaded(provider: str, tmp_path: Path) -> None:
+async def test_every_provider_has_one_that_can_be_loaded(tmp_path: Path) -> None:
     """From any folder, with nothing of providers loaded before it is needed."""
-    guard = await posted(f"sandbox.backends.{provider}.warden", "unix:///nowhere")
-    assert not [item.path for item in psutil.Process(guard.pid).memory_maps() if "site-packages" in item.path]
-    await guard.dismiss(all_ended=True)
-    script = f"import sandbox.backends.{provider}.warden as warden; assert callable(warden.sweep)"
+    providers = ("docker", "runc", "modal", "skypilot")
+    for provider in providers:
+        guard = await posted(f"sandbox.backends.{provider}.warden", "unix:///nowhere")
+        assert not [it.path for it in psutil.Process(guard.pid).memory_maps() if "site-packages" in it.path]
+        await guard.dismiss(all_ended=True)
+    script = "".join(f"import sandbox.backends.{it}.warden as it; assert callable(it.sweep)\n" for it in providers)
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, cwd=tmp_path)
     assert await process.wait() == 0
 
 
-async def test_nothing_is_started_unguarded() -> None:
+async def test_nothing_is_started_unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warden that cannot start is an error before the first chamber, with what to do."""
+    monkeypatch.setattr(sys, "executable", "/bin/true")  # a machine on which nothing starts
     guard = Guard("me", "any")
-    guard._command = ("true",)  # a machine on which nothing starts
     await guard.post()
     with pytest.raises(Unavailable, match="check free memory"):
         await guard.ready()

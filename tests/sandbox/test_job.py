@@ -22,12 +22,6 @@ def test_workdir_stays_inside(workdir: str) -> None:
     assert "relative and without '..'" in complaint(workdir=workdir)
 
 
-@pytest.mark.parametrize("workdir", ["a\0b", "\udc80", "a/\ud800"])
-def test_workdir_is_text(workdir: str) -> None:
-    """A working folder that no script could name is refused when the job is made, not when it runs."""
-    assert "remove it" in complaint(workdir=workdir)
-
-
 @pytest.mark.parametrize(("workdir", "kept"), [("", "."), ("./a//b/", "a/b"), ("proc/self", "proc/self")])
 def test_workdir_is_made_plain(workdir: str, kept: str) -> None:
     """A good working folder is kept in its plain form."""
@@ -41,16 +35,16 @@ def test_command_is_no_option(command: tuple[str, ...]) -> None:
     assert "name a program first" in complaint(build=command)
 
 
-def test_command_is_not_empty() -> None:
-    """A job runs something."""
+def test_a_job_runs_something_and_is_spelt_right() -> None:
     assert complaint(command=())
     assert Job(command=("true",), build=()).build == ()
+    assert complaint(comand=("true",))
 
 
-@pytest.mark.parametrize("word", ["a\0b", "\ud800"])
+@pytest.mark.parametrize("word", ["a\0b", "a/\ud800"])
 def test_words_and_values_are_text(word: str) -> None:
-    """A NUL or half a character, which no program could get, is refused in words and values."""
-    for wanted in ({"command": ("true", word)}, {"build": ("true", word)}, {"env": {"A": word}}):
+    """A NUL or half a character, which no program could get, is refused in words, values and the working folder."""
+    for wanted in ({"command": ("true", word)}, {"build": ("true", word)}, {"env": {"A": word}}, {"workdir": word}):
         assert "remove it" in complaint(**wanted)
 
 
@@ -66,55 +60,35 @@ def test_image_names(image: str) -> None:
     assert complaint(image=image)
 
 
-@pytest.mark.parametrize(
-    ("limit", "value"),
-    [
-        ("wall", 0),
-        ("wall", -1),
-        ("wall", "8d"),
-        ("wall", float("nan")),
-        ("wall", float("inf")),
-        ("build", 0),
-        ("grace", -0.1),
-        ("memory", "1MiB"),
-        ("memory", "17TiB"),
-        ("cpus", 0),
-        ("cpus", 2000),
-        ("cpus", "nan"),
-        ("pids", 1),
-        ("pids", 10**9),
-        ("open_files", 3),
-        ("work_bytes", 0),
-        ("work_inodes", 1),
-        ("bundle_bytes", 0),
-        ("log_bytes", -1),
-        ("output_bytes", -1),
-        ("output_bytes", "1TiB"),
-        ("output_files", -1),
-        ("frame_bytes", 2**32),
-        ("frames", -1),
-        ("gpu", "A100:0"),
-        ("gpu", "A100:65"),
-        ("gpu", "A100:-1"),
-        ("gpu", "A100:x"),
-        ("gpu", ":2"),
-        ("gpu", "-x"),
-        ("memry", 1),
-    ],
-)
-def test_absurd_limits(limit: str, value: object) -> None:
-    """A limit that no chamber could have is refused by its own name."""
-    with pytest.raises(ValidationError) as caught:
-        Limits(**{limit: value})
-    assert caught.value.errors()[0]["loc"][0] == limit
+ABSURD: dict[str, tuple[object, ...]] = {
+    "wall": (0, -1, "8d", float("nan"), float("inf")),
+    "build": (0,),
+    "grace": (-0.1,),
+    "memory": ("1MiB", "17TiB"),
+    "cpus": (0, 2000, "nan"),
+    "pids": (1, 10**9),
+    "open_files": (3,),
+    "work_bytes": (0,),
+    "work_inodes": (1,),
+    "bundle_bytes": (0,),
+    "log_bytes": (),
+    "output_bytes": ("1TiB",),
+    "output_files": (),
+    "frame_bytes": (2**32,),
+    "frames": (),
+    "gpu": ("A100:0", "A100:65", "A100:-1", "A100:x", ":2", "-x"),
+    "memry": (1,),
+}
 
 
-def test_every_limit_has_bounds() -> None:
-    """No number among the limits may be negative or endless."""
-    for name in set(Limits.model_fields) - {"gpu"}:
-        for absurd in (-1, 2**63):
-            with pytest.raises(ValidationError):
-                Limits(**{name: absurd})
+def test_absurd_limits() -> None:
+    """A limit that no chamber could have is refused by its own name; no number may be negative or endless."""
+    assert ABSURD.keys() == {*Limits.model_fields, "memry"}
+    for limit, values in ABSURD.items():
+        for value in (*values, -1, 2**63):
+            with pytest.raises(ValidationError) as caught:
+                Limits(**{limit: value})
+            assert caught.value.errors()[0]["loc"][0] == limit
 
 
 def test_limits_as_people_write_them() -> None:
@@ -131,29 +105,18 @@ def test_unknown_limit_in_needs() -> None:
         Needs(enforced={"memry": Enforcer.ENGINE})
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-a", "a b"])
-def test_input_names(name: str) -> None:
-    """An input's name is one plain part of a path."""
-    with pytest.raises(ValidationError):
-        Input(name=name, digest=DIGEST)
-
-
-@pytest.mark.parametrize("digest", ["", "0" * 63, "G" * 64, "../" + "0" * 61])
-def test_input_digests(digest: str) -> None:
-    """An input's digest is a digest: it becomes part of a path."""
-    with pytest.raises(ValidationError):
-        Input(name="a", digest=digest)
+def test_input_names_and_digests() -> None:
+    """An input's name is one plain part of a path, and its digest a digest, which becomes part of one."""
+    names = [(name, DIGEST) for name in ("", ".", "..", "a/b", "-a", "a b")]
+    for name, digest in [*names, *(("a", it) for it in ("", "0" * 63, "G" * 64, "../" + "0" * 61))]:
+        with pytest.raises(ValidationError):
+            Input(name=name, digest=digest)
 
 
 def test_two_inputs_of_one_name() -> None:
     """Two inputs cannot have the same place."""
     item = Input(name="a", digest=DIGEST)
     assert "rename one" in complaint(inputs=(item, item))
-
-
-def test_unknown_fields_are_refused() -> None:
-    """A misspelt field is an error, never a default."""
-    assert complaint(comand=("true",))
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sandbox import Bundle, Ending, Job, Report
+from sandbox import Ending, Job, Report
 from tests.lag import MOST_S, longest_turn
-from tests.sandbox.scripted import ScriptedHold, chamber_of
+from tests.sandbox.scripted import play
 from tests.sandbox.wire.streams import END, member
 
 MIB = 1 << 20
@@ -30,13 +30,13 @@ class Ear:
 
 
 LOGS: dict[str, Callable[[], bytes]] = {
-    "newlines": lambda: b"\n" * (MIB // 2),
-    "short lines that are no text": lambda: b"\xff\n" * (MIB // 4),
-    "escapes": lambda: b"\x1b" * (8 * MIB),
-    "invisible characters": lambda: "\U000e0069".encode() * (2 * MIB),
+    "newlines": lambda: b"\n" * (MIB // 8),
+    "short lines that are no text": lambda: b"\xff\n" * (MIB // 16),
+    "escapes": lambda: b"\x1b" * (5 * MIB),
+    "invisible characters": lambda: "\U000e0069".encode() * (5 * MIB // 4),
     "one line": lambda: b"x" * (16 * MIB),
-    "reports": lambda: b"".join(REPORT % step for step in range(50_000)),
-    "reports that are none": lambda: b'::report {"step":1,"value":[[[[[[\n' * 50_000,
+    "reports": lambda: b"".join(REPORT % step for step in range(15_000)),
+    "reports that are none": lambda: b'::report {"step":1,"value":[[[[[[\n' * 15_000,
     "reports with long numbers": lambda: (b'::report {"step":1,"value":' + b"9" * 990 + b"}\n") * 4_000,
 }
 
@@ -61,15 +61,11 @@ async def test_t82_logs(stream: str) -> None:
 
     async def scene() -> None:
         ear = Ear()
-        hold = ScriptedHold()
-        chamber = await chamber_of(hold, Job(command=("true",)))
-        running = asyncio.create_task(chamber.run(Bundle({}), listener=ear))
-        await hold.take_bundle()
-        hold.out(b"unpacked 0\n")
-        hold.err(data)
-        hold.out(b"done 0\n")
-        hold.link.end()
-        outcome = await asyncio.wait_for(running, 120)
+        played = await play(Job(command=("true",)), listener=ear, said=b"unpacked 0\n")
+        played.hold.err(data)
+        played.hold.out(b"done 0\n")
+        played.hold.link.end()
+        outcome = await played.outcome(120)
         assert outcome.ending in (Ending.FAILED, Ending.LOG_OVERFLOW)
         assert ear.lines > 500
 
@@ -82,16 +78,9 @@ async def test_t82_archives(stream: str) -> None:
     data = ARCHIVES[stream]()
 
     async def scene() -> None:
-        hold = ScriptedHold()
-        chamber = await chamber_of(hold, Job(command=("true",)))
-        running = asyncio.create_task(chamber.run(Bundle({})))
-        await hold.take_bundle()
-        hold.out(b"unpacked 0\ndone 0\n")
-        assert await hold.order() == "harvest"
-        hold.out(b"archive\n")
-        hold.out(data)
-        hold.link.end()
-        outcome = await asyncio.wait_for(running, 120)
+        played = await play(Job(command=("true",)), said=b"unpacked 0\ndone 0\n")
+        await played.hands_over(b"archive\n" + data)
+        outcome = await played.outcome(120)
         assert outcome.ending is Ending.COMPLETED, outcome.reason
 
     assert await longest_turn(scene) < MOST_S

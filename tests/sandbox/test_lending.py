@@ -161,7 +161,9 @@ async def test_nobody_ever_shares() -> None:
 
 
 async def test_a_failed_look_is_no_answer() -> None:
-    """An engine that failed once is asked again."""
+    """An engine that failed once is asked again. A GPU that cannot be named cannot be given to one chamber alone, and
+    the chamber that looks at all of them holds none.
+    """
     owner = Owner(Containers())
 
     async def fails() -> Sequence[SeenGpu]:
@@ -171,18 +173,9 @@ async def test_a_failed_look_is_no_answer() -> None:
         await owner.gpus.open(Gpu(), fails, owner.make)
     assert await owner.open("any:1")
 
-
-async def test_gpus_without_an_id() -> None:
-    """A GPU that cannot be named cannot be given to one chamber alone."""
-    owner = Owner(Containers())
-
     async def nameless() -> Sequence[SeenGpu]:
         return [SeenGpu("NVIDIA H200")]
 
     with pytest.raises(Refused, match="there is NVIDIA H200"):
-        await owner.gpus.open(Gpu(), nameless, owner.make)
-
-
-def test_looking_takes_nothing() -> None:
-    """The chamber that looks at all GPUs holds none of them."""
+        await Owner(Containers()).gpus.open(Gpu(), nameless, owner.make)
     assert gpu_label(EVERY_GPU) == gpu_label(()) == {}

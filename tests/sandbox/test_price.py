@@ -6,13 +6,9 @@ from sandbox import Limits, Refused
 from sandbox.price import LOCAL, MODAL, Rates
 
 
-def test_own_machine_is_free() -> None:
-    """One's own machine costs nothing, whatever is asked of it."""
-    assert LOCAL.per_second(Limits(cpus=64, memory="1TiB", gpu="A100:8")) == 0
-
-
 def test_price_is_the_sum_of_its_parts() -> None:
-    """Processors, memory and GPUs are added up."""
+    """Processors, memory and GPUs are added up; one's own machine costs nothing, whatever is asked of it."""
+    assert LOCAL.per_second(Limits(cpus=64, memory="1TiB", gpu="A100:8")) == 0
     rates = Rates(cpu=1.0, memory_gib=0.1, gpu={"A100": 10.0})
     assert rates.per_second(Limits(cpus=2, memory="4GiB")) == pytest.approx(2.4)
     assert rates.per_second(Limits(cpus=2, memory="4GiB", gpu="A100:3")) == pytest.approx(32.4)

@@ -6,19 +6,7 @@ from sandbox import Job
 from sandbox.script import scripts
 
 HOSTILE = [
-    "$(touch owned)",
-    "`touch owned`",
-    "a b",
-    "'",
-    '"',
-    "\\",
-    "a\nb",
-    ";exit 9",
-    "&& exit 9",
-    "*",
-    "~",
-    "",
-    "é",
+    *("$(touch owned)", "`touch owned`", "a b", "'", '"', "\\", "a\nb", ";exit 9", "&& exit 9", "*", "~", "", "é"),
     "-n",
 ]
 

@@ -1,6 +1,7 @@
 """The boot protocol, with PID 1 played by the test: what each word, fault and silence leads to, and who pays."""
 
 import asyncio
+import itertools
 import time
 
 import pytest
@@ -17,6 +18,7 @@ from sandbox import (
     Outcome,
     Refused,
     Report,
+    Talk,
     Unavailable,
 )
 from sandbox.backends.local import longest_life
@@ -28,7 +30,6 @@ from tests.sandbox.wire.streams import END, member
 from tests.virtual_time import VirtualTime
 
 JOB = Job(command=("true",))
-BUILT = Job(command=("true",), build=("make",), limits=Limits(grace=5))
 AT_ONCE = 0.01
 
 
@@ -37,9 +38,7 @@ async def test_whole_run() -> None:
     played = await play(JOB)
     played.hold.err(b"a line\n")
     played.hold.out(b"unpacked 0\ndone 0 0 0\n")
-    assert await played.hold.order() == "harvest"
-    played.hold.out(ARCHIVE)
-    played.hold.link.end()
+    await played.hands_over()
     outcome = await played.outcome()
     assert (outcome.ending, outcome.exit_code, outcome.outputs) == (Ending.COMPLETED, 0, {"out": b"42"})
     assert (outcome.usage.log_bytes, outcome.usage.output_bytes, outcome.log_tail) == (7, 2, b"a line\n")
@@ -78,58 +77,73 @@ async def test_a_bill_goes_on_while_the_machine_sleeps(monkeypatch: pytest.Monke
     assert time.clock_gettime(time.CLOCK_BOOTTIME) <= billed_clock() <= time.clock_gettime(time.CLOCK_BOOTTIME) + 1
 
 
-async def test_chamber_that_never_greets() -> None:
-    """A chamber that is silent from the start is the provider's failure, after a deadline."""
-    with pytest.raises(Unavailable, match=r"not ready after 0\.01 s"):
-        await LiveChamber(ScriptedHold(), Deadlines(provision=AT_ONCE)).greet()
-
-
-async def test_chamber_that_dies_before_its_greeting() -> None:
-    """What a chamber printed instead of a greeting is shown, in one line and harmless to look at."""
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        pytest.param(None, r"not ready after 0\.01 s", id="silent"),
+        pytest.param(b"", "did not start: sh: ", id="died"),
+        pytest.param(b"hello\n", "did not start", id="other words"),
+        pytest.param(b"blastdoor 9\n", "did not start", id="another version"),
+        pytest.param(b"x" * 5000, "did not start", id="a long line"),
+        pytest.param("breaks", "broke", id="the provider broke off"),
+    ],
+)
+async def test_no_greeting_is_the_providers_failure(said: bytes | str | None, why: str) -> None:
+    """Nothing hostile is inside yet. What was printed instead is shown, in one line and harmless to look at."""
     hold = ScriptedHold()
     hold.err(b"sh: \x1b[31mnot found\n" + "\u202ereversed\n".encode())
-    hold.link.end()
-    with pytest.raises(Unavailable, match="did not start: sh: ") as caught:
-        await LiveChamber(hold, QUICK).greet()
+    if isinstance(said, bytes):
+        hold.out(said)
+        hold.link.end()
+    elif said:
+        hold.link.break_off()
+    with pytest.raises(Unavailable, match=why) as caught:
+        await LiveChamber(hold, QUICK if said is not None else Deadlines(provision=AT_ONCE)).greet()
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize("words", [b"hello\n", b"blastdoor 9\n", b"x" * 5000])
-async def test_other_greetings(words: bytes) -> None:
-    """A greeting that is none of ours is the provider's failure: nothing hostile is inside yet."""
+@pytest.mark.parametrize("how", ["not sent", "not unpacked", "ends"])
+async def test_a_bundle_that_is_not_delivered(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a program ran, every silence and every end is the provider's failure, and the chamber is ended."""
     hold = ScriptedHold()
-    hold.out(words)
-    with pytest.raises(Unavailable, match="did not start"):
-        await LiveChamber(hold, QUICK).greet()
-
-
-async def test_provider_that_breaks_off_during_the_greeting() -> None:
-    """A connection that breaks is Unavailable."""
-    hold = ScriptedHold()
-    hold.link.break_off()
-    with pytest.raises(Unavailable, match="broke"):
-        await LiveChamber(hold, QUICK).greet()
-
-
-async def test_upload_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chamber that does not take its bundle is Unavailable after a deadline, and ended."""
-    hold = ScriptedHold()
-    chamber = await chamber_of(hold, JOB, Deadlines(upload=AT_ONCE))
-
-    async def never(_: bytes) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(hold.link, "send", never)
-    with pytest.raises(Unavailable, match="not delivered"):
-        await chamber.run(Bundle({}))
+    chamber = await chamber_of(hold, JOB, QUICK if how == "ends" else Deadlines(upload=AT_ONCE))
+    if how == "not sent":
+        monkeypatch.setattr(hold.link, "send", lambda _: asyncio.Event().wait())
+    running = asyncio.create_task(chamber.run(Bundle({})))
+    if how == "ends":
+        await hold.take_bundle()
+        hold.link.end()
+    with pytest.raises(Unavailable, match="before the bundle was unpacked" if how == "ends" else "not delivered"):
+        await asyncio.wait_for(running, 60)
     assert (hold.destroyed, hold.released) == (1, 1)
 
 
-async def test_bundle_that_is_never_unpacked() -> None:
-    """A chamber that took its bundle and then says nothing is Unavailable after a deadline."""
-    played = await play(JOB, Deadlines(upload=AT_ONCE))
-    with pytest.raises(Unavailable, match="not delivered"):
-        await played.outcome()
+async def _nobody(_: Channel) -> None:
+    raise AssertionError("nobody serves")
+
+
+@pytest.mark.parametrize(
+    ("job", "bundle", "talk", "why"),
+    [
+        (
+            Job(command=("true",), limits=Limits(work_bytes="1MiB", bundle_bytes="2MiB")),
+            Bundle({"a": bytes(1024**2)}),
+            None,
+            "raise work_bytes",
+        ),
+        (Job(command=("true",), mode=Mode.RELAY), Bundle({}), None, "talk="),
+        (JOB, Bundle({}), _nobody, "talk="),
+    ],
+    ids=["a bundle that cannot fit", "a relay without a talk", "a batch with one"],
+)
+async def test_our_own_mistakes_are_refused_before_anything_is_sent(
+    job: Job, bundle: Bundle, talk: Talk | None, why: str
+) -> None:
+    hold = ScriptedHold()
+    chamber = await chamber_of(hold, job)
+    with pytest.raises(Refused, match=why):
+        await chamber.run(bundle, talk=talk)
+    assert hold.destroyed == 1
 
 
 async def test_bundle_that_does_not_fit_inside() -> None:
@@ -145,55 +159,20 @@ async def test_bundle_that_does_not_fit_inside() -> None:
     assert played.hold.destroyed == 1
 
 
-async def test_bundle_larger_than_the_work_folder() -> None:
-    """A bundle that cannot fit is refused before it is sent."""
-    hold = ScriptedHold()
-    job = Job(command=("true",), limits=Limits(work_bytes="1MiB", bundle_bytes="2MiB"))
-    chamber = await chamber_of(hold, job)
-    with pytest.raises(Refused, match="raise work_bytes"):
-        await chamber.run(Bundle({"a": bytes(1024**2)}))
-    assert hold.destroyed == 1
-
-
-async def test_end_before_unpacked() -> None:
-    """A chamber that ends before the program ran is the provider's failure."""
-    played = await play(JOB)
-    played.hold.link.end()
-    with pytest.raises(Unavailable, match="before the bundle was unpacked"):
-        await played.outcome()
-
-
-async def test_forged_word_in_the_same_breath() -> None:
-    """A program that is quick to break the protocol pays for it: it cannot pass for a failed delivery."""
-    played = await play(JOB)
-    played.hold.out(b"unpacked 0\nforged\n")
-    assert await played.ending() is Ending.PROTOCOL
-
-
-async def test_log_that_overtakes_the_delivery() -> None:
-    """A flood of complaints while the bundle is unpacked is the bundle's doing."""
-    played = await play(Job(command=("true",), limits=Limits(log_bytes=10)))
-    played.hold.err(b"x" * 11)
-    assert await played.ending() is Ending.LOG_OVERFLOW
-
-
 @pytest.mark.parametrize(
-    ("words", "ending"),
+    ("out", "err", "ending"),
     [
-        (b"built 0\n", Ending.PROTOCOL),
-        (b"unpacked 0\n", Ending.PROTOCOL),
-        (b"archive\n" + END, Ending.PROTOCOL),
-        (b"ready\n", Ending.PROTOCOL),
-        (b"done -1\n", Ending.PROTOCOL),
-        (b"x" * 2000, Ending.PROTOCOL),
-        (b"\x00\xff\n", Ending.PROTOCOL),
+        pytest.param(b"unpacked 0\nbuilt 0\n", b"", Ending.PROTOCOL, id="out of turn"),
+        pytest.param(b"unpacked 0\n\x00\xff\n", b"", Ending.PROTOCOL, id="no word"),
+        pytest.param(b"unpacked 0\n" + b"x" * 2000, b"", Ending.PROTOCOL, id="a long line"),
+        pytest.param(b"", b"x" * 11, Ending.LOG_OVERFLOW, id="complaints while it is unpacked"),
+        pytest.param(b"unpacked 0\n", b"x" * 11, Ending.LOG_OVERFLOW, id="a log over its cap"),
     ],
 )
-async def test_words_out_of_turn(words: bytes, ending: Ending) -> None:
-    """Whatever a program forges on PID 1's stdout, it only ends itself, on our own evidence."""
-    played = await play(JOB)
-    played.hold.out(b"unpacked 0\n")
-    played.hold.out(words)
+async def test_whatever_a_program_forges_ends_itself(out: bytes, err: bytes, ending: Ending) -> None:
+    """On our own evidence, and it pays: in the breath of the delivery, too, it cannot pass for a failed one."""
+    played = await play(Job(command=("true",), limits=Limits(log_bytes=10)), said=out)
+    played.hold.err(err)
     outcome = await played.outcome()
     assert (outcome.ending, outcome.told, outcome.outputs) == (ending, False, {})
     assert played.hold.destroyed == 1
@@ -212,31 +191,54 @@ async def test_words_out_of_turn(words: bytes, ending: Ending) -> None:
 )
 async def test_endings_that_pid_1_saw(done: bytes, ending: Ending) -> None:
     """A failed program whose cause PID 1 saw ends by that cause; one that succeeded has none."""
-    played = await play(JOB)
-    played.hold.out(b"unpacked 0\n" + done)
-    await played.hold.order()
-    played.hold.out(ARCHIVE)
-    played.hold.link.end()
+    played = await play(JOB, said=b"unpacked 0\n" + done)
+    await played.hands_over()
     assert await played.ending() is ending
 
 
-async def test_memory_is_the_providers_word() -> None:
-    """Out of memory is an ending on the provider's evidence, whatever the program's code was."""
-    played = await play(JOB)
-    played.hold.out_of_memory = True
-    played.hold.out(b"unpacked 0\n")
-    played.hold.link.end()
+@pytest.mark.parametrize(
+    ("archive", "ending"),
+    [
+        pytest.param(b"archive\n" + member(b"../x") + END, Ending.OUTPUT_REFUSED, id="a bad name"),
+        pytest.param(b"archive\n" + END + b"more", Ending.OUTPUT_REFUSED, id="more"),
+        pytest.param(ARCHIVE[:700], Ending.OUTPUT_REFUSED, id="less"),
+        pytest.param(b"built 0\n", Ending.PROTOCOL, id="a word"),
+        pytest.param(b"", Ending.FAILED, id="none"),
+    ],
+)
+async def test_bad_archives(archive: bytes, ending: Ending) -> None:
+    """Outputs that are refused are all refused; none is no output."""
+    played = await play(JOB, said=b"unpacked 0\ndone 0\n")
+    await played.hands_over(archive)
     outcome = await played.outcome()
-    assert (outcome.ending, outcome.told) == (Ending.OUT_OF_MEMORY, False)
+    assert (outcome.ending, outcome.outputs) == (ending, {})
 
 
-async def test_chamber_that_is_gone_is_lost() -> None:
-    """A chamber that the provider no longer knows did not fail: it is Lost."""
-    played = await play(JOB)
-    played.hold.out_of_memory = Lost("gone")
-    played.hold.out(b"unpacked 0\n")
+@pytest.mark.parametrize("collects", [False, True])
+@pytest.mark.parametrize("evidence", [Lost("gone"), True])
+async def test_who_pays_for_a_sudden_end_is_the_providers_word(evidence: bool | Lost, collects: bool) -> None:
+    """While it runs or while it hands over: it may have gone, or run out of memory, whatever the program's code was."""
+    played = await play(JOB, said=b"unpacked 0\n")
+    played.hold.out_of_memory = evidence
+    if collects:
+        played.hold.out(b"done 0\n")
+        await played.hands_over(ARCHIVE[:700])
     played.hold.link.end()
-    with pytest.raises(Lost):
+    if isinstance(evidence, Lost):
+        with pytest.raises(Lost):
+            await played.outcome()
+    else:
+        outcome = await played.outcome()
+        assert (outcome.ending, outcome.told) == (Ending.OUT_OF_MEMORY, False)
+
+
+@pytest.mark.parametrize("flaw", ["unreachable", "half_dead"])
+async def test_a_program_that_let_its_time_pass_on_a_machine_that_does_not_answer(flaw: str) -> None:
+    """It has no outcome: one that cannot be ended may still run, and one whose machine hangs did not time out."""
+    played = await play(Job(command=("true",), limits=Limits(wall=AT_ONCE)))
+    setattr(played.hold, flaw, True)
+    played.hold.out(b"unpacked 0\n")
+    with pytest.raises(Unavailable, match="could not be ended" if flaw == "unreachable" else "the machine does not"):
         await played.outcome()
 
 
@@ -249,8 +251,7 @@ def test_T86_outputs_that_come_slowly(clock: VirtualTime) -> None:
     """A slow line is no fault of the program, as long as bytes keep coming: they get more time, within a bound."""
 
     async def slowly() -> Outcome:
-        played = await play(JOB, Deadlines(collect=30))
-        played.hold.out(b"unpacked 0\ndone 0\n")
+        played = await play(JOB, Deadlines(collect=30), said=b"unpacked 0\ndone 0\n")
         running = asyncio.create_task(played.outcome(200))
         for piece in (b"archive\n", member(b"x", b"slow"), END[:512], END[512:]):
             await asyncio.sleep(15)
@@ -278,8 +279,7 @@ def test_outputs_that_never_stop_coming(clock: VirtualTime) -> None:
     """Four times the deadline, and no more: whoever trickles is timed out."""
 
     async def endless() -> tuple[Ending, int]:
-        played = await play(JOB, Deadlines(collect=10))
-        played.hold.out(b"unpacked 0\ndone 0\n")
+        played = await play(JOB, Deadlines(collect=10), said=b"unpacked 0\ndone 0\n")
         return await trickled(played, every_s=3)
 
     ending, pieces = clock.run(endless())
@@ -287,12 +287,48 @@ def test_outputs_that_never_stop_coming(clock: VirtualTime) -> None:
     assert 10 < pieces <= 14
 
 
+def test_collect_that_never_ends(clock: VirtualTime) -> None:
+    """A chamber that does not hand over its outputs is timed out, and pays: the clock is ours."""
+
+    async def mute() -> tuple[Outcome, int]:
+        played = await play(JOB, Deadlines(collect=10), said=b"unpacked 0\ndone 0\n")
+        return await played.outcome(), played.hold.destroyed
+
+    outcome, destroyed = clock.run(mute())
+    assert (outcome.ending, outcome.told, outcome.outputs, destroyed) == (Ending.TIMED_OUT, False, {}, 1)
+
+
+def test_an_order_that_is_slow_to_get_through(clock: VirtualTime, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for an order's departure, and it arrives all the same. One to stop comes too late by then."""
+
+    async def collected() -> Ending:
+        played = await play(JOB, said=b"unpacked 0\n")
+        send = played.hold.link.send
+
+        async def slowly(data: bytes) -> None:
+            if data == b"harvest\n":
+                await asyncio.sleep(5)
+            await send(data)
+
+        monkeypatch.setattr(played.hold.link, "send", slowly)
+        played.hold.out(b"done 0\n")
+        await settled()
+        await played.chamber.stop()
+        await played.hands_over()
+        return await played.ending()
+
+    assert clock.run(collected()) is Ending.COMPLETED
+
+
 def test_T75_slow_outputs_take_no_more_than_was_set_aside(clock: VirtualTime) -> None:
     """They get what upload, build and run left of their time: the chamber's whole life is bounded, and no longer."""
 
     async def hasty() -> tuple[Ending, int]:
-        played = await play(Job(command=("true",), limits=Limits(wall=10)), Deadlines(upload=20, collect=30))
-        played.hold.out(b"unpacked 0\ndone 0\n")
+        played = await play(
+            Job(command=("true",), limits=Limits(wall=10)),
+            Deadlines(upload=20, collect=30),
+            said=b"unpacked 0\ndone 0\n",
+        )
         return await trickled(played, every_s=5)
 
     ending, pieces = clock.run(hasty())
@@ -301,87 +337,38 @@ def test_T75_slow_outputs_take_no_more_than_was_set_aside(clock: VirtualTime) ->
     assert pieces <= 14
 
 
-async def test_collect_that_never_ends() -> None:
-    """A chamber that does not hand over its outputs is timed out, and pays: the clock is ours."""
-    played = await play(JOB, Deadlines(collect=AT_ONCE))
-    played.hold.out(b"unpacked 0\ndone 0\n")
-    outcome = await played.outcome()
-    assert (outcome.ending, outcome.told, outcome.outputs) == (Ending.TIMED_OUT, False, {})
-    assert played.hold.destroyed == 1
-
-
-@pytest.mark.parametrize(
-    ("archive", "ending"),
-    [
-        (b"archive\n" + member(b"../x") + END, Ending.OUTPUT_REFUSED),
-        (b"archive\n" + END + b"more", Ending.OUTPUT_REFUSED),
-        (b"archive\n" + member(b"x"), Ending.OUTPUT_REFUSED),
-        (b"built 0\n", Ending.PROTOCOL),
-        (b"", Ending.FAILED),
-    ],
-)
-async def test_bad_archives(archive: bytes, ending: Ending) -> None:
-    """Outputs that are refused are all refused; none is no output."""
-    played = await play(JOB)
-    played.hold.out(b"unpacked 0\ndone 0\n")
-    await played.hold.order()
-    if archive:
-        played.hold.out(archive)
-    played.hold.link.end()
-    outcome = await played.outcome()
-    assert (outcome.ending, outcome.outputs) == (ending, {})
-
-
-async def test_stop_during_the_build() -> None:
-    """A build that is told to stop ends as stopped, with the outputs so far; the program is never waited for."""
-    played = await play(BUILT)
-    played.hold.out(b"unpacked 0\n")
+@pytest.mark.parametrize("heeds", [True, False])
+async def test_stop_during_the_build(heeds: bool) -> None:
+    """A build that is told to stop ends as stopped, or after its grace as killed, with the outputs so far; the program
+    is never waited for.
+    """
+    job = Job(command=("true",), build=("make",), limits=Limits(grace=5 if heeds else 0))
+    played = await play(job, said=b"unpacked 0\n")
     await settled()
     await played.chamber.stop()
     await played.chamber.stop()
     assert await played.hold.order() == "stop"
-    played.hold.out(b"built 143\n")
-    assert await played.hold.order() == "harvest"
-    played.hold.out(ARCHIVE)
-    played.hold.link.end()
+    if heeds:
+        played.hold.out(b"built 143\n")
+    await played.hands_over()
     outcome = await played.outcome()
-    assert (outcome.ending, outcome.exit_code, outcome.outputs) == (Ending.STOPPED, 143, {"out": b"42"})
+    expected = (Ending.STOPPED, 143, True) if heeds else (Ending.KILLED, None, False)
+    assert (outcome.ending, outcome.exit_code, outcome.told) == expected
+    assert outcome.outputs == {"out": b"42"}
 
 
-async def test_build_that_ignores_the_stop() -> None:
-    """A build that ignores the order is killed after its grace; its outputs so far are taken."""
-    played = await play(BUILT.model_copy(update={"limits": Limits(grace=0)}))
-    played.hold.out(b"unpacked 0\n")
+async def test_end_while_it_runs() -> None:
+    """A kill ends the run at once, as killed by order; whoever gives up on one leaves nothing behind either."""
+    killed, given_up = await play(JOB, said=b"unpacked 0\n"), await play(JOB, said=b"unpacked 0\n")
     await settled()
-    await played.chamber.stop()
-    assert await played.hold.order() == "stop"
-    assert await played.hold.order() == "harvest"
-    played.hold.out(ARCHIVE)
-    played.hold.link.end()
-    outcome = await played.outcome()
-    assert (outcome.ending, outcome.told, outcome.outputs) == (Ending.KILLED, False, {"out": b"42"})
-
-
-async def test_stop_while_collecting() -> None:
-    """An order to stop that comes too late changes nothing."""
-    played = await play(JOB)
-    played.hold.out(b"unpacked 0\ndone 0\n")
-    await played.hold.order()
-    await played.chamber.stop()
-    played.hold.out(ARCHIVE)
-    played.hold.link.end()
-    assert await played.ending() is Ending.COMPLETED
-
-
-async def test_kill_while_it_runs() -> None:
-    """A kill ends the run at once, as killed by order."""
-    played = await play(JOB)
-    played.hold.out(b"unpacked 0\n")
-    await settled()
-    await played.chamber.kill()
-    outcome = await played.outcome()
+    await killed.chamber.kill()
+    outcome = await killed.outcome()
     assert (outcome.ending, outcome.told) == (Ending.KILLED, False)
-    assert played.hold.destroyed == 1
+    given_up.running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up.running
+    for played in (killed, given_up):
+        assert (played.hold.destroyed, played.hold.released) == (1, 1)
 
 
 @pytest.mark.parametrize("order", ["kill", "stop"])
@@ -407,27 +394,23 @@ async def test_chamber_that_serves_nobody() -> None:
     assert hold.released == 1
 
 
-async def test_waiting_chamber_that_ends_is_broken() -> None:
-    """A warm chamber whose streams ended will never serve, and is known to be broken."""
+async def test_waiting_chamber_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose streams ended will never serve. What is left of its longest life is for jobs: one that waited for too
+    long gets none.
+    """
     hold = ScriptedHold()
-    chamber = await chamber_of(hold, JOB)
-    assert not chamber.broken
+    ends, waits = await chamber_of(hold, JOB), await chamber_of(ScriptedHold(), JOB)
+    assert not ends.broken
     hold.link.end()
-    await chamber._session.drained(20)
-    assert chamber.broken
-    await chamber.kill()
-
-
-async def test_waiting_chamber_that_grew_old_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left of its longest life is for jobs: one that waited for too long gets none."""
-    chamber = await chamber_of(ScriptedHold(), JOB)
+    await settled()
+    assert ends.broken
     made = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: made + LONGEST_WAIT_S - 1)
-    assert not chamber.broken
-    monkeypatch.setattr(time, "monotonic", lambda: made + LONGEST_WAIT_S + 1)
-    assert chamber.broken
-    monkeypatch.undo()
-    await chamber.kill()
+    with monkeypatch.context() as later:
+        for waited_s, is_broken in ((LONGEST_WAIT_S - 1, False), (LONGEST_WAIT_S + 1, True)):
+            later.setattr(time, "monotonic", lambda now=made + waited_s: now)
+            assert waits.broken == is_broken
+    for chamber in (ends, waits):
+        await chamber.kill()
 
 
 @pytest.mark.parametrize("wall", [1.0, 60.0, 3_000.0, 3_600.0, 86_400.0 * 7])
@@ -439,152 +422,61 @@ def test_a_job_has_room_in_the_longest_life(wall: float) -> None:
     assert longest_life(Limits(wall=1), deadlines) == longest_life(Limits(wall=600), deadlines)
 
 
-async def test_cancelled_run_ends_the_chamber() -> None:
-    """Whoever gives up on a run leaves nothing behind."""
-    played = await play(JOB)
-    played.hold.out(b"unpacked 0\n")
-    played.running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await played.running
-    assert (played.hold.destroyed, played.hold.released) == (1, 1)
-
-
 async def test_provider_that_does_not_answer_in_the_end() -> None:
     """A chamber that cannot be removed is left to the reaper; what it handed over counts."""
     played = await play(JOB)
     played.hold.unreachable = True
     played.hold.out(b"unpacked 0\ndone 0\n")
-    await played.hold.order()
-    played.hold.out(ARCHIVE)
-    played.hold.link.end()
+    await played.hands_over()
     assert await played.ending() is Ending.COMPLETED
     await played.chamber.kill()
     assert played.hold.released == 1
 
 
-async def test_the_order_to_begin_does_not_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_to_begin_does_not_get_through(clock: VirtualTime, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing hostile ran by then, so the candidate does not pay for a connection that hangs."""
-    played = await play(JOB)
-    monkeypatch.setattr(played.hold.link, "send", lambda _: asyncio.sleep(60))
-    played.chamber._session._delivered_by = time.monotonic()  # its time is over once the bundle is there
-    played.hold.out(b"unpacked 0\n")
+
+    async def hangs() -> None:
+        played = await play(JOB)
+        monkeypatch.setattr(played.hold.link, "send", lambda _: asyncio.Event().wait())
+        played.hold.out(b"unpacked 0\n")
+        await played.outcome(100)
+
     with pytest.raises(NotDelivered, match="the order to begin was not delivered"):
-        await played.outcome()
-
-
-async def test_an_order_that_is_slow_to_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for an order's departure, and it arrives all the same."""
-    played = await play(JOB)
-    send = played.hold.link.send
-
-    async def slowly(data: bytes) -> None:
-        if data == b"harvest\n":
-            await asyncio.sleep(0.5)
-        await send(data)
-
-    monkeypatch.setattr(played.hold.link, "send", slowly)
-    played.hold.out(b"unpacked 0\ndone 0\n")
-    assert await played.hold.order() == "harvest"
-    played.hold.out(ARCHIVE)
-    played.hold.link.end()
-    assert await played.ending() is Ending.COMPLETED
-
-
-async def test_relay_without_a_talk() -> None:
-    """A relay job without somebody to talk to it is our own mistake."""
-    hold = ScriptedHold()
-    chamber = await chamber_of(hold, Job(command=("true",), mode=Mode.RELAY))
-    hold.out(b"unpacked 0\n")
-    with pytest.raises(Refused, match="talk="):
-        await chamber.run(Bundle({}))
-    assert hold.destroyed == 1
-
-
-async def test_batch_with_a_talk() -> None:
-    """A batch job answers nobody: a talk that would never be heard is our own mistake."""
-
-    async def talk(_: Channel) -> None:
-        raise AssertionError("nobody serves")
-
-    hold = ScriptedHold()
-    chamber = await chamber_of(hold, JOB)
-    with pytest.raises(Refused, match="talk="):
-        await chamber.run(Bundle({}), talk=talk)
-    assert hold.destroyed == 1
+        clock.run(hangs())
 
 
 async def test_relay_build_that_fails() -> None:
     """A build that fails in relay mode ends it: there is no archive to wait for, and nobody is talked to."""
-
-    async def talk(_: Channel) -> None:
-        raise AssertionError("nobody serves")
-
-    played = await play(Job(command=("true",), build=("make",), mode=Mode.RELAY), talk=talk)
-    played.hold.out(b"unpacked 0\nbuilt 2\n")
+    played = await play(
+        Job(command=("true",), build=("make",), mode=Mode.RELAY), talk=_nobody, said=b"unpacked 0\nbuilt 2\n"
+    )
     played.hold.link.end()
     outcome = await played.outcome()
     assert (outcome.ending, outcome.exit_code) == (Ending.BUILD_FAILED, 2)
 
 
-@pytest.mark.parametrize("evidence", ["gone", "memory", "its own"])
-async def test_archive_that_breaks_off(evidence: str) -> None:
-    """Who pays for an archive that breaks off is the provider's word: it may have gone, or run out of memory."""
-    played = await play(JOB)
-    played.hold.out_of_memory = Lost("gone") if evidence == "gone" else evidence == "memory"
-    played.hold.out(b"unpacked 0\ndone 0\n")
-    await played.hold.order()
-    played.hold.out(ARCHIVE[:700])
-    played.hold.link.end()
-    if evidence == "gone":
-        with pytest.raises(Lost):
-            await played.outcome()
-    else:
-        expected = Ending.OUT_OF_MEMORY if evidence == "memory" else Ending.OUTPUT_REFUSED
-        assert await played.ending() is expected
-
-
-async def test_death_that_is_not_confirmed() -> None:
-    """A chamber that cannot be ended has no outcome: it may still run."""
-    played = await play(Job(command=("true",), limits=Limits(wall=AT_ONCE)))
-    played.hold.unreachable = True
-    played.hold.out(b"unpacked 0\n")
-    with pytest.raises(Unavailable, match="could not be ended"):
-        await played.outcome()
-
-
-async def test_a_machine_that_is_half_dead() -> None:
-    """A program that let its time pass did not time out when its machine answers nobody: the provider failed."""
-    played = await play(Job(command=("true",), limits=Limits(wall=AT_ONCE)))
-    played.hold.half_dead = True
-    played.hold.out(b"unpacked 0\n")
-    with pytest.raises(Unavailable, match="the machine does not answer"):
-        await played.outcome()
-
-
 async def test_done_in_time_is_in_time_though_we_are_late() -> None:
     """What a program said within its limit counts, although our own event loop was held until the limit had passed."""
-    played = await play(Job(command=("true",), limits=Limits(wall=0.05)))
-    played.hold.out(b"unpacked 0\n")
+    played = await play(Job(command=("true",), limits=Limits(wall=0.05)), said=b"unpacked 0\n")
     await settled()
     played.hold.out(b"done 0\n")
     time.sleep(0.1)  # noqa: ASYNC251  the loop is held on purpose
-    assert await played.hold.order() == "harvest"
-    played.hold.out(ARCHIVE)
-    played.hold.link.end()
+    await played.hands_over()
     assert await played.ending() is Ending.COMPLETED
 
 
 @pytest.mark.parametrize("stream", ["log", "outputs"])
-async def test_t82_a_chamber_that_costs_too_much_to_read(stream: str) -> None:
+async def test_t82_a_chamber_that_costs_too_much_to_read(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that takes more of our processor than its budget is ended, and pays; within every other cap."""
-    played = await play(JOB)
-    played.hold.out(b"unpacked 0\ndone 0\n" if stream == "outputs" else b"unpacked 0\n")
+    played = await play(JOB, said=b"unpacked 0\ndone 0\n" if stream == "outputs" else b"unpacked 0\n")
     await settled()
-    played.chamber._session._most_s = 0.0
-    if stream == "outputs":
-        played.hold.out(b"archive\n" + member(b"out", bytes(100_000)) + END)
-    else:
-        played.hold.err(b"x\n" * 50_000)
+    monkeypatch.setattr(time, "thread_time", itertools.count(0, 1000).__next__)  # whatever is read takes that long
+    say = played.hold.out if stream == "outputs" else played.hold.err
+    data = b"archive\n" + member(b"out", bytes(100_000)) + END if stream == "outputs" else b"x\n" * 50_000
+    for half in (data[:50_000], data[50_000:]):
+        say(half)
+        await settled()
     outcome = await played.outcome()
     ending = Ending.OUTPUT_REFUSED if stream == "outputs" else Ending.LOG_OVERFLOW
     assert (outcome.ending, outcome.told, outcome.outputs) == (ending, False, {})
@@ -604,16 +496,12 @@ class FailingListener:
 @pytest.mark.parametrize("line", [b"with an end\n", b"without an end"])
 async def test_listener_that_fails(line: bytes) -> None:
     """A listener's own failure reaches whoever runs the chamber, and the chamber is ended and let go."""
-    hold = ScriptedHold()
-    chamber = await chamber_of(hold, JOB)
-    running = asyncio.create_task(chamber.run(Bundle({}), listener=FailingListener()))
-    await hold.take_bundle()
-    hold.out(b"unpacked 0\n")
-    hold.err(line)
-    hold.out(b"done 0\n")
+    played = await play(JOB, listener=FailingListener())
+    played.hold.err(line)
+    played.hold.out(b"unpacked 0\ndone 0\n")
     await settled()
-    hold.out(ARCHIVE)
-    hold.link.end()
+    played.hold.out(ARCHIVE)
+    played.hold.link.end()
     with pytest.raises(OSError, match="nobody reads"):
-        await asyncio.wait_for(running, 60)
-    assert (hold.destroyed, hold.released) == (1, 1)
+        await played.outcome()
+    assert (played.hold.destroyed, played.hold.released) == (1, 1)

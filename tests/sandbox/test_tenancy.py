@@ -15,15 +15,13 @@ from structlog.testing import capture_logs
 from sandbox.tenancy import Mark, Tenancy
 
 
-def test_living_owner_is_never_over(tmp_path: Path) -> None:
-    """Not even past the end that was set: on one's own place the lock decides (T77)."""
+def test_living_owner_is_never_over_and_a_released_one_is(tmp_path: Path) -> None:
+    """Not even past the end that was set: on one's own place the lock decides, also once it is released (T77)."""
     mine, other = Tenancy(tmp_path, clock=lambda: 1000.0), Tenancy(tmp_path, clock=lambda: 9000.0)
     assert not other.is_over(mine.mark(10))
     assert not mine.is_over(mine.mark(10))
-
-
-def test_released_owner_is_over(tmp_path: Path) -> None:
-    mine, other = Tenancy(tmp_path), Tenancy(tmp_path)
+    assert not other.is_over(Mark("../../etc/passwd", other.place, 0)), "a foreign name is left alone"
+    assert len({mine.place, other.place, Tenancy(tmp_path).place}) == 1
     mark = mine.mark(1000)
     mine.release()
     assert other.is_over(mark)
@@ -63,15 +61,6 @@ def test_owner_elsewhere_is_over_at_its_end_only(tmp_path: Path) -> None:
     assert not here.is_over(mark)
     now[0] = 1011.0
     assert here.is_over(mark)
-
-
-def test_foreign_name_is_left_alone(tmp_path: Path) -> None:
-    here = Tenancy(tmp_path)
-    assert not here.is_over(Mark("../../etc/passwd", here.place, 0))
-
-
-def test_place_is_agreed_upon(tmp_path: Path) -> None:
-    assert len({Tenancy(tmp_path).place for _ in range(5)}) == 1
 
 
 def test_copied_folder_is_another_place(tmp_path: Path) -> None:

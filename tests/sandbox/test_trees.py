@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import trees
-from sandbox.errors import Unavailable
-from sandbox.trees import remove_tree, remove_unmounted
+from sandbox.trees import remove_tree
 from tests.conftest import Deep
 
 # Beyond Python's stack, and a path that the kernel takes from nobody.
@@ -106,14 +104,3 @@ def test_two_remove_the_same(tmp_path: Path) -> None:
         thread.join()
     assert failed == []
     assert not tree.exists()
-
-
-def test_nothing_is_removed_through_a_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = tmp_path / "home" / "root" / "kept"
-    kept.parent.mkdir(parents=True)
-    kept.touch()
-    (tmp_path / "mounts").write_text(f"30 20 0:25 / {kept.parent} rw - tmpfs tmpfs rw\n")
-    monkeypatch.setattr(trees, "_MOUNTS", tmp_path / "mounts")
-    with pytest.raises(Unavailable, match="unmount it"):
-        remove_unmounted(tmp_path / "home")
-    assert kept.exists()

@@ -59,34 +59,22 @@ def demand_of(times: list[float], cap: int = 100, making: float = 0.5) -> Demand
     return demand
 
 
-def test_no_demand_keeps_none() -> None:
-    """Nothing is made before anybody asked."""
-    assert Demand(10, IDLE_S).target(5.0) == 0
-
-
-def test_one_request_keeps_one() -> None:
-    """Whoever asked once may ask again."""
-    assert demand_of([10.0]).target(10.0) == 1
-
-
 def test_target_follows_demand() -> None:
-    """The faster they are asked for, and the longer one takes to make, the more are kept."""
+    """None before anybody asked; the faster they are asked for, and the longer one takes to make, the more are kept,
+    which covers what is asked for meanwhile; whoever asked once may ask again.
+    """
+    assert Demand(10, IDLE_S).target(5.0) == 0
+    assert demand_of([10.0]).target(10.0) == 1
     calm = demand_of([float(second) for second in range(10)]).target(9.0)
-    busy = demand_of([second / 10 for second in range(10)]).target(0.9)
-    slow = demand_of([second / 10 for second in range(10)], making=2.0).target(0.9)
-    assert 1 <= calm < busy < slow
+    busy = demand_of([second / 10 for second in range(16)]).target(1.5)
+    slow = demand_of([second / 10 for second in range(16)], making=2.0).target(1.5)
+    assert 1 <= calm < 5 <= busy < slow
 
 
-def test_target_covers_what_is_asked_while_one_is_made() -> None:
-    """At ten a second and half a second to make, at least five are asked for meanwhile."""
-    assert demand_of([second / 10 for second in range(16)]).target(1.5) >= 5
-
-
-def test_target_is_capped() -> None:
+@pytest.mark.parametrize("cap", [0, 3])
+def test_target_is_capped(cap: int) -> None:
     """However great the demand, the cap holds; a cap of nothing keeps nothing."""
-    rush = [5.0] * 16
-    assert demand_of(rush, cap=3).target(5.0) == 3
-    assert demand_of(rush, cap=0).target(5.0) == 0
+    assert demand_of([5.0] * 16, cap=cap).target(5.0) == cap
 
 
 def test_target_fades_and_falls_to_zero() -> None:
@@ -96,12 +84,6 @@ def test_target_fades_and_falls_to_zero() -> None:
     assert targets == sorted(targets, reverse=True)
     assert 1 <= targets[-1] < targets[0]
     assert demand.target(0.9 + IDLE_S + 0.001) == 0
-
-
-def test_demand_is_pure() -> None:
-    """Asking for the target changes nothing."""
-    demand = demand_of([1.0, 2.0, 3.0])
-    assert [demand.target(now) for now in (3.0, 99.0, 3.0)] == [demand.target(3.0), 0, demand.target(3.0)]
 
 
 async def test_each_is_used_once() -> None:
@@ -123,8 +105,9 @@ async def test_each_is_used_once() -> None:
     assert all(not thing.killed for thing in taken)
 
 
-async def test_broken_is_replaced_when_taken() -> None:
-    """A broken one is never handed out: it is killed, and another given."""
+@pytest.mark.parametrize("swept", [False, True])
+async def test_broken_is_replaced(swept: bool) -> None:
+    """A broken one is never handed out: it is killed, and another made, when it is taken or noticed while it waits."""
     make = Maker()
     pool: WarmPool[Thing] = WarmPool(1, IDLE_S, Clock())
     await pool.take("shape", make)
@@ -132,23 +115,12 @@ async def test_broken_is_replaced_when_taken() -> None:
     broken = make.made[-1]
     broken.broken = True
     assert pool.ready == 1
+    if swept:
+        await pool.sweep()
+        await settled()
+        assert (pool.ready, len(make.made)) == (1, 3)
     assert await pool.take("shape", make) is not broken
     assert broken.killed == 1
-    await pool.close()
-
-
-async def test_broken_is_replaced_by_the_sweep() -> None:
-    """A broken one is noticed while it waits, killed, and another made."""
-    make = Maker()
-    pool: WarmPool[Thing] = WarmPool(1, IDLE_S, Clock())
-    await pool.take("shape", make)
-    await settled()
-    make.made[-1].broken = True
-    await pool.sweep()
-    await settled()
-    assert make.made[1].killed == 1
-    assert pool.ready == 1
-    assert len(make.made) == 3
     await pool.close()
 
 
@@ -176,18 +148,19 @@ async def test_taking_during_a_sweep() -> None:
 
 
 async def test_two_sweeps_at_once() -> None:
-    """Two sweeps that meet do no harm."""
+    """Once nobody has asked for a while, none is kept; two sweeps that meet do no harm."""
     clock, make, gate = Clock(), Maker(), asyncio.Event()
     pool: WarmPool[Thing] = WarmPool(2, IDLE_S, clock)
-    await pool.take("shape", make)
+    taken = await pool.take("shape", make)
     await settled()
+    assert pool.ready == 1
     make.made[-1].dying = gate
-    clock.now += 2 * IDLE_S
+    clock.now += IDLE_S + 1
     sweeps = [asyncio.create_task(pool.sweep()) for _ in range(2)]
     await settled()
     gate.set()
     await asyncio.gather(*sweeps)
-    assert (pool.ready, make.made[-1].killed) == (0, 1)
+    assert (pool.ready, make.made[-1].killed, taken.killed) == (0, 1, 0)
     await pool.close()
 
 
@@ -207,23 +180,11 @@ async def test_failure_reaches_whoever_asks() -> None:
     await pool.close()
 
 
-async def test_idle_pool_is_emptied() -> None:
-    """Once nobody has asked for a while, none is kept."""
-    clock, make = Clock(), Maker()
-    pool: WarmPool[Thing] = WarmPool(3, IDLE_S, clock)
-    taken = await pool.take("shape", make)
-    await settled()
-    assert pool.ready == 1
-    clock.now += IDLE_S + 1
-    await pool.sweep()
-    await settled()
-    assert pool.ready == 0
-    assert [thing.killed for thing in make.made if thing is not taken] == [1]
-    await pool.close()
-
-
 async def test_close_kills_all_that_wait() -> None:
-    """Whatever waits is killed at the end, and what is being made ahead is given up; what was taken is the taker's."""
+    """Whatever waits is killed at the end, and what is being made ahead is given up; what was taken is the taker's.
+
+    A closed pool still makes what is asked for, and keeps nothing.
+    """
     gate = asyncio.Event()
     first, slow = Maker(), Maker(gate)
     pool: WarmPool[Thing] = WarmPool(4, IDLE_S, Clock())
@@ -239,6 +200,10 @@ async def test_close_kills_all_that_wait() -> None:
     assert [thing.killed for thing in first.made if thing is not taken] == [1]
     assert slow.made == [late]
     assert (taken.killed, late.killed) == (0, 0)
+    made = len(first.made)
+    await pool.take("shape", first)
+    await settled()
+    assert (pool.ready, len(first.made)) == (0, made + 1)
 
 
 async def test_emptied_while_it_is_swept() -> None:
@@ -259,23 +224,13 @@ async def test_emptied_while_it_is_swept() -> None:
     await pool.close()
 
 
-async def test_nothing_is_kept_after_close() -> None:
-    """A closed pool still makes what is asked for, and keeps nothing."""
-    make = Maker()
-    pool: WarmPool[Thing] = WarmPool(4, IDLE_S, Clock())
-    await pool.close()
-    await pool.take("shape", make)
-    await settled()
-    assert (pool.ready, len(make.made)) == (0, 1)
-
-
 async def test_cap_holds_over_all_shapes() -> None:
-    """Several shapes share one cap, and what is being made counts."""
+    """Several shapes share one cap, what is being made counts, and nobody ever gets another shape."""
     clock, makers = Clock(), {shape: Maker() for shape in "abcde"}
     pool: WarmPool[Thing] = WarmPool(3, IDLE_S, clock)
     for _ in range(5):
         for shape, make in makers.items():
-            await pool.take(shape, make)
+            assert await pool.take(shape, make) in make.made
             assert pool.ready <= 3
             await settled()
             assert pool.ready <= 3
@@ -284,29 +239,14 @@ async def test_cap_holds_over_all_shapes() -> None:
     await pool.close()
 
 
-async def test_shapes_are_not_mixed() -> None:
-    """Whoever asks for one shape never gets another."""
-    one, other = Maker(), Maker()
-    pool: WarmPool[Thing] = WarmPool(4, IDLE_S, Clock())
-    for _ in range(3):
-        assert await pool.take("one", one) in one.made
-        await settled()
-        assert await pool.take("other", other) in other.made
-        await settled()
-    await pool.close()
-
-
-async def test_no_warm_chambers_no_memory_of_shapes() -> None:
-    """With a cap of zero, every request is made fresh and no shape is remembered."""
+async def test_no_warm_chambers() -> None:
+    """With a cap of zero, every request is made fresh, and nothing is done behind the caller's back."""
     pool: WarmPool[Thing] = WarmPool(0, IDLE_S, Clock())
     make = Maker()
     for shape in range(100):
         await pool.take(shape, make)
     await settled()
-    assert len(make.made) == 100
-    assert not pool._shelves
-    assert len(asyncio.all_tasks()) == 1
-    await pool.close()
+    assert (len(make.made), pool.ready, len(asyncio.all_tasks())) == (100, 0, 1)
 
 
 async def test_trial_goes_first() -> None:

@@ -75,7 +75,7 @@ class DockerBackend:
         self._open: set[LiveChamber] = set()
         self._images: dict[tuple[str, str], tuple[str, float]] = {}
         self._making: set[asyncio.Task[LiveChamber]] = set()
-        self._not_removed: set[str] = set()
+        self.not_removed: set[str] = set()
         self._removing: set[str] = set()
         self._in_doubt = False
         self._closed = False
@@ -88,7 +88,7 @@ class DockerBackend:
         self.capabilities = capabilities_of(f"docker/{config.runtime}", config.runtime, posture)
         self._gpus = Gpus(config.deadlines.provision)
         self._realms = Realms(engine, lease.owner)
-        self._reads = dict.fromkeys(disks, config.disk_read) if config.disk_read else {}
+        self.reads = dict.fromkeys(disks, config.disk_read) if config.disk_read else {}
 
     @classmethod
     async def connect(cls, config: "DockerConfig", posture: Posture = FULL) -> Self:
@@ -150,7 +150,7 @@ class DockerBackend:
             await self.image_id(job.image, job.realm),
             [(str(await self._located(item, job.realm)), item) for item in job.inputs],
             loopback=job.loopback,
-            reads=self._reads,
+            reads=self.reads,
             life_s=longest_life(job.limits, self._config.deadlines),
         )
         if job.limits.gpu:
@@ -186,7 +186,7 @@ class DockerBackend:
         try:
             await self.remove_left(THREADS)
             await self.lease.release()
-            all_ended = not (self._not_removed or self._in_doubt or self.lease.in_doubt)
+            all_ended = not (self.not_removed or self._in_doubt or self.lease.in_doubt)
         finally:
             await self._guard.dismiss(all_ended=all_ended)
             self._line.close()
@@ -242,7 +242,7 @@ class DockerBackend:
             name,
             link,
             usd_per_second,
-            self._remove,
+            self.remove,
             functools.partial(self._unprotected_since, lapses),
         )
         chamber = LiveChamber(hold, self._config.deadlines, functools.partial(self._ended, gpus), self._pulse)
@@ -266,18 +266,19 @@ class DockerBackend:
 
     async def _discard(self, name: str) -> None:
         try:
-            await self._remove(name)
+            await self.remove(name)
         except Unavailable as error:
             logger(chamber=name).warning("chamber.not_ended", reason=str(error))
 
-    async def _remove(self, name: str) -> None:
-        self._not_removed.add(name)
+    async def remove(self, name: str) -> None:
+        """What the engine does not end is `not_removed`, and tried again."""
+        self.not_removed.add(name)
         self._removing.add(name)
         try:
             await self._engine.remove(name)
         finally:
             self._removing.discard(name)
-        self._not_removed.discard(name)
+        self.not_removed.discard(name)
 
     async def remove_left(self, at_once: int = AT_ONCE) -> None:
         """Try once more to end what could not be ended: it may still run, and the owner's lease protects it.
@@ -289,12 +290,12 @@ class DockerBackend:
 
         async def remove(name: str) -> None:
             async with turns:
-                if name in self._not_removed - self._removing:
+                if name in self.not_removed - self._removing:
                     with contextlib.suppress(Unavailable):
-                        await self._remove(name)
+                        await self.remove(name)
 
         # One that the engine cannot end must not keep us from the others.
-        await asyncio.gather(*map(remove, list(self._not_removed)))
+        await asyncio.gather(*map(remove, list(self.not_removed)))
 
     async def compare(self, config: dict[str, object], container: str) -> None:
         reported = await self._engine.inspect(container)

@@ -108,7 +108,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
             todo += [item for item in current.args if isinstance(item, BaseException)]
 
 
-class _Client(docker.APIClient):  # type: ignore[misc]  # the package has no types
+class Client(docker.APIClient):  # type: ignore[misc]  # the package has no types
     """The package's own, with an end to every wait: some of its calls have none, nor has any body that is streamed."""
 
     def send(self, request: requests.PreparedRequest, **settings: Any) -> requests.Response:
@@ -135,8 +135,8 @@ class Engine:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="docker")
         with translating_docker_errors("connect"):
             about: dict[str, Any] = {"base_url": host, "max_pool_size": threads, "use_ssh_client": False}
-            self._api = _Client(**about, version="auto", timeout=timeout)
-            self._patient = _Client(**about, version=self._api.api_version, timeout=patience)
+            self._api = Client(**about, version="auto", timeout=timeout)
+            self._patient = Client(**about, version=self._api.api_version, timeout=patience)
         if tuple(map(int, self._api.api_version.split("."))) < MINIMUM_API:
             raise Refused(f"the engine speaks API {self._api.api_version}; Docker 20.10 (API 1.41) is the minimum")
 

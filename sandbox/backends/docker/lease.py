@@ -30,7 +30,7 @@ class Lease:
         self.owner = uuid.uuid4().hex[:16]
         self.engine = engine
         self._seconds = seconds
-        self._clock = clock
+        self.clock = clock
         self._expires = 0.0
         self._volumes: list[str] = []
         self._beat: asyncio.Task[None] | None = None
@@ -46,7 +46,7 @@ class Lease:
 
     @property
     def holds(self) -> bool:
-        return self._clock() < self._expires
+        return self.clock() < self._expires
 
     async def hold(self) -> None:
         """Before something is opened: one that lapsed is taken again. Raises Unavailable while the engine is away."""
@@ -62,7 +62,7 @@ class Lease:
     async def _renew(self) -> None:
         if self._released.is_set():
             raise Refused(f"owner {self.owner} has released its lease; connect again")
-        expires = self._clock() + self._seconds
+        expires = self.clock() + self._seconds
         name = f"blastdoor-lease-{self.owner}-{expires:.3f}"
         try:
             await self.engine.create_volume(name, {OWNER_LABEL: self.owner, EXPIRY_LABEL: f"{expires:.3f}"})

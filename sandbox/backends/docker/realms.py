@@ -32,7 +32,7 @@ class Realms:
         name = copy_name(image, realm)
         task = self._under_way.get(name)
         if task is None:
-            task = self._under_way[name] = asyncio.create_task(self._copied(image, name, realm))
+            task = self._under_way[name] = asyncio.create_task(self.copied(image, name, realm))
             task.add_done_callback(lambda done: self._over(name, done))
         return await asyncio.shield(task)
 
@@ -45,7 +45,8 @@ class Realms:
         if not task.cancelled():
             task.exception()  # each caller that still waits has it; without one it concerns nobody
 
-    async def _copied(self, image: str, name: str, realm: str) -> str:
+    async def copied(self, image: str, name: str, realm: str) -> str:
+        """The id of the copy that has this name, made where it is missing."""
         env = list(map(str, items(await self._engine.image(image), "Config", "Env")))
         if found := await self._present(image, name, env):
             return found

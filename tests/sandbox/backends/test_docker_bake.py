@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 
 from sandbox import BakedImage, Bundle, DockerConfig, ImageSpec, Job, Outcome, Refused, Unavailable, baking
@@ -43,15 +44,14 @@ async def engine(repository: str) -> AsyncIterator[Engine]:
     """The engine, which holds no container of a baker and no new image in the end."""
     engine = await asyncio.to_thread(Engine, HOST)
     yield engine
-    for item in await engine._call("list", lambda: engine._api.images(repository)):
+    for item in docker.APIClient(HOST).images(repository):
         await engine.remove_image(str(item["RepoTags"][0]))
     engine.close()
 
 
-async def containers(engine: Engine) -> list[str]:
+async def containers(_: Engine) -> list[str]:
     theirs = {"name": baking.REPOSITORY}
-    found = await engine._call("list", lambda: engine._api.containers(all=True, filters=theirs))
-    return [str(item["Names"]) for item in found]
+    return [str(it["Names"]) for it in docker.APIClient(HOST).containers(all=True, filters=theirs)]
 
 
 async def none_left(engine: Engine) -> bool:
@@ -110,24 +110,58 @@ async def test_debian_packages(engine: Engine) -> None:
     assert await none_left(engine)
 
 
-async def test_debian_packages_that_the_base_has(engine: Engine) -> None:
-    """Nothing is fetched for them, and what comes after them is done."""
-    image, _ = await baked(fresh(apt=("bash",), run=("echo later > /etc/greeting",)))
-    outcome = await chamber(image, "bash -c 'cat /etc/greeting'")
-    assert (outcome.exit_code, outcome.log_tail) == (0, b"later\n")
-    assert await none_left(engine)
-
-
 async def test_lines_run_as_root_without_network(engine: Engine) -> None:
-    """Each line is a shell's, in order, as root; there is no way out; setuid bits do not stay."""
+    """Each line is a shell's, in order, as root, after packages, for which nothing is fetched if the base has them;
+    there is no way out; setuid bits do not stay.
+    """
     lines = (
         "id -u > /etc/greeting",
         "ls /sys/class/net >> /etc/greeting; echo routes: $(($(wc -l < /proc/net/route) - 1)) >> /etc/greeting",
         "cp /bin/ls /usr/local/bin/raised; chmod 4755 /usr/local/bin/raised",
     )
-    image, _ = await baked(fresh(run=lines))
-    outcome = await chamber(image, "cat /etc/greeting; stat -c %a /usr/local/bin/raised")
+    image, _ = await baked(fresh(apt=("bash",), run=lines))
+    outcome = await chamber(image, "bash -c 'cat /etc/greeting; stat -c %a /usr/local/bin/raised'")
     assert outcome.log_tail.decode().split() == ["0", "lo", "routes:", "0", "755"]
+
+
+async def test_t96_the_control_leaves_nothing_behind(engine: Engine) -> None:
+    """Of one who leaves `find` where it is, a pipe and a device go, and the image is kept."""
+    image, _ = await baked(fresh(run=("mkfifo /etc/pipe; mknod /etc/null c 1 3; ls /etc/pipe /etc/null > /made; :",)))
+    outcome = await chamber(image, "cat /made; ls /etc/pipe /etc/null")
+    assert outcome.log_tail.decode().count("No such file") == 2, outcome.log_tail
+    assert outcome.log_tail.startswith(b"/etc/pipe\n")
+
+
+async def test_an_image_on_an_image(engine: Engine) -> None:
+    """The same spec is the same image, without a word about any step; a baked image is a base like any other."""
+    spec = fresh(run=("echo one > /etc/one",))
+    first, _ = await baked(spec)
+    assert await baked(spec) == (first, [])
+    second, _ = await baked(fresh(base=first.name, run=("echo two > /etc/two",)))
+    assert (await chamber(second, "cat /etc/one /etc/two")).log_tail == b"one\ntwo\n"
+
+
+async def test_bases_that_are_refused(engine: Engine, repository: str, tmp_path: Path) -> None:
+    """One is held to the same rule as every image; one that is not there is refused with the way to get it. Without an
+    engine there is none.
+    """
+    await engine.derive_image(BASE, f"{repository}:preloading", ["ENV LD_PRELOAD=/tmp/x.so"], {})
+    for base, why in ((f"{repository}:preloading", "LD_PRELOAD"), ("blastdoor-no-such-image", "build it")):
+        with pytest.raises(Refused, match=why):
+            await baked(fresh(base=base))
+    with pytest.raises(Unavailable, match="no Docker engine answers"):
+        await DockerConfig(host=f"unix://{tmp_path}/none").bake(fresh(), print)
+
+
+async def test_cancelled(engine: Engine) -> None:
+    """Whoever gives up leaves no container behind, at any moment of it."""
+    for wait in (0.0, 0.05, 0.2, 1.0):
+        at_work = asyncio.create_task(baked(fresh(run=("sleep 600",))))
+        await asyncio.sleep(wait)
+        at_work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await at_work
+    assert await none_left(engine)
 
 
 @pytest.mark.parametrize(
@@ -146,22 +180,6 @@ async def test_t96_what_a_step_left_is_refused(engine: Engine, line: str, said: 
     assert await none_left(engine)
 
 
-async def test_t96_the_control_leaves_nothing_behind(engine: Engine) -> None:
-    """Of one who leaves `find` where it is, a pipe and a device go, and the image is kept."""
-    image, _ = await baked(fresh(run=("mkfifo /etc/pipe; mknod /etc/null c 1 3; ls /etc/pipe /etc/null > /made; :",)))
-    outcome = await chamber(image, "cat /made; ls /etc/pipe /etc/null")
-    assert outcome.log_tail.decode().count("No such file") == 2, outcome.log_tail
-    assert outcome.log_tail.startswith(b"/etc/pipe\n")
-
-
-async def test_second_time_nothing_is_done(engine: Engine) -> None:
-    """The same spec is the same image, without a word about any step."""
-    spec = fresh()
-    first, _ = await baked(spec)
-    second, lines = await baked(spec)
-    assert (second, lines) == (first, [])
-
-
 async def test_two_at_once_bake_once(engine: Engine) -> None:
     """Whoever comes second waits for the first one's image."""
     spec = fresh(run=("sleep 1; cat /proc/sys/kernel/random/uuid > /etc/once",))
@@ -170,13 +188,6 @@ async def test_two_at_once_bake_once(engine: Engine) -> None:
     assert sum("another process" in line for line in told + also_told) == 1
     assert sum("keeping" in line for line in told + also_told) == 1
     assert await none_left(engine)
-
-
-async def test_baked_on_baked(engine: Engine) -> None:
-    """A baked image is a base like any other."""
-    first, _ = await baked(fresh(run=("echo one > /etc/one",)))
-    second, _ = await baked(fresh(base=first.name, run=("echo two > /etc/two",)))
-    assert (await chamber(second, "cat /etc/one /etc/two")).log_tail == b"one\ntwo\n"
 
 
 async def test_the_smallest_image(engine: Engine) -> None:
@@ -225,40 +236,10 @@ async def test_dependency_that_only_the_image_needs(
     assert "python3" in log, "a package's commands belong to the image's Python"
 
 
-async def test_base_that_no_chamber_takes(engine: Engine, repository: str) -> None:
-    """A base is held to the same rule as every image."""
-    await engine.derive_image(BASE, f"{repository}:preloading", ["ENV LD_PRELOAD=/tmp/x.so"], {})
-    with pytest.raises(Refused, match="LD_PRELOAD"):
-        await baked(fresh(base=f"{repository}:preloading"))
-
-
-async def test_missing_base(engine: Engine) -> None:
-    """A base that is not there is refused with the way to get it."""
-    with pytest.raises(Refused, match="build it"):
-        await baked(fresh(base="blastdoor-no-such-image"))
-
-
-async def test_no_engine(tmp_path: Path) -> None:
-    """Without an engine, baking is Unavailable."""
-    with pytest.raises(Unavailable, match="no Docker engine answers"):
-        await DockerConfig(host=f"unix://{tmp_path}/none").bake(fresh(), print)
-
-
 async def test_bounded_in_time(engine: Engine) -> None:
     """A line that never ends is given up, and its container with it."""
     with pytest.raises(Refused, match="longer than 3 s"):
         await bake(HOST, fresh(run=("sleep 600",)), lambda line: None, limit_s=3)
-    assert await none_left(engine)
-
-
-@pytest.mark.parametrize("wait", [0.0, 0.05, 0.2, 1.0])
-async def test_cancelled(engine: Engine, wait: float) -> None:
-    """Whoever gives up leaves no container behind, at any moment of it."""
-    at_work = asyncio.create_task(baked(fresh(run=("sleep 600",))))
-    await asyncio.sleep(wait)
-    at_work.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await at_work
     assert await none_left(engine)
 
 

@@ -46,7 +46,7 @@ async def test_a_few_are_tried_at_once(tmp_path: Path) -> None:
     """Each that the engine does not end holds a thread for minutes; living chambers have the others. All are tried."""
     engine = SilentEngine()
     backend = backend_on(engine, tmp_path)
-    backend._not_removed |= set(NAMES)
+    backend.not_removed |= set(NAMES)
     trying = asyncio.create_task(backend.remove_left())
     await settle()
     assert len(engine.asked) == AT_ONCE < THREADS
@@ -59,7 +59,7 @@ async def test_as_many_as_can_be_are_tried_at_the_end(tmp_path: Path) -> None:
     """No chamber lives that would need a thread, and somebody waits."""
     engine = SilentEngine()
     backend = backend_on(engine, tmp_path)
-    backend._not_removed |= set(NAMES)
+    backend.not_removed |= set(NAMES)
     closing = asyncio.create_task(backend.close())
     await settle()
     assert len(engine.asked) == THREADS
@@ -71,7 +71,7 @@ async def test_what_somebody_is_removing_is_left_to_them(tmp_path: Path) -> None
     """A second request would only hold a second thread; once the first one has failed, it is tried again."""
     engine = SilentEngine()
     backend = backend_on(engine, tmp_path)
-    removing = asyncio.create_task(backend._remove("ours"))
+    removing = asyncio.create_task(backend.remove("ours"))
     await settle()
     await asyncio.wait_for(backend.remove_left(), HANG_S)
     assert engine.asked == ["ours"]

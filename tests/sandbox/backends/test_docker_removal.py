@@ -1,17 +1,16 @@
 """A removal that somebody else has begun, by an engine of ours that answers as a real one does in moments that pass."""
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from sandbox.backends.docker import engine as docker_engine
 from sandbox.backends.docker.engine import Engine
 from sandbox.errors import Unavailable
+from tests.sandbox.backends.pretended_engine import Request, pretended_engine
 
 IN_PROGRESS, GONE, REMOVED, FAILED = 409, 404, 204, 500
 HANG_S = 30
@@ -26,45 +25,19 @@ def engine_that_answers(*answers: int) -> Iterator[tuple[Engine, list[int]]]:
     """
     given: list[int] = []
     asked: Counter[str] = Counter()
-    over = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(request: Request) -> None:
+        if request.command == "POST":
+            request.fall_silent()
+        elif request.command == "GET":
+            request.say()
+        else:
+            given.append(answers[min(asked[request.path], len(answers) - 1)])
+            asked[request.path] += 1
+            request.say(given[-1], {"message": "as it was told"})
 
-        def do_GET(self) -> None:
-            self._answer(200, b'{"ApiVersion": "1.45"}')
-
-        def do_DELETE(self) -> None:
-            given.append(answers[min(asked[self.path], len(answers) - 1)])
-            asked[self.path] += 1
-            self._answer(given[-1], b'{"message": "as it was told"}' if given[-1] != REMOVED else b"")
-
-        def do_POST(self) -> None:
-            over.wait()
-            self.close_connection = True
-
-        def _answer(self, status: int, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            if status != REMOVED:
-                self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        engine = Engine(f"tcp://127.0.0.1:{server.server_port}")
-        try:
-            yield engine, given
-        finally:
-            over.set()
-            engine.close()
-            server.shutdown()
-            thread.join()
+    with pretended_engine(answer) as engine:
+        yield engine, given
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,8 @@
 """An engine of ours that takes a call and falls silent: before its answer, or in the middle of it."""
 
 import asyncio
-import json
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,65 +11,29 @@ import requests
 from sandbox.backends.docker import engine as docker_engine
 from sandbox.backends.docker.engine import Engine
 from sandbox.errors import Unavailable
+from tests.sandbox.backends.pretended_engine import Request, pretended_engine
 
 TIMEOUT_S, HANG_S = 0.3, 20
-ABOUT = json.dumps({"ApiVersion": "1.45", "Id": "made"}).encode()
 Call = Callable[[Engine, Path], Awaitable[object]]
 
 
 @contextmanager
 def engine_that_falls_silent(at: str, *, begins: bool) -> Iterator[Engine]:
     """At calls whose path ends like that: with the beginning of an answer, or without one. It answers all others."""
-    over = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(request: Request) -> None:
+        request.take_in()
+        if not request.path.partition("?")[0].endswith(at):
+            request.say(204 if request.command == "DELETE" else 200)
+            return
+        if begins:
+            request.send_response(200)
+            request.send_header("transfer-encoding", "chunked")
+            request.end_headers()
+        request.fall_silent()
 
-        def do_GET(self) -> None:
-            self._take_in()
-            is_silent = self.path.partition("?")[0].endswith(at)
-            if begins or not is_silent:
-                self.send_response(204 if self.command == "DELETE" else 200)
-                if is_silent:
-                    self.send_header("transfer-encoding", "chunked")
-                elif self.command != "DELETE":
-                    self.send_header("content-length", str(len(ABOUT)))
-                self.end_headers()
-            if is_silent:
-                over.wait()
-                self.close_connection = True
-            elif self.command != "DELETE":
-                self.wfile.write(ABOUT)
-
-        def _take_in(self) -> None:
-            if self.headers.get("transfer-encoding") == "chunked":
-                while size := int(self.rfile.readline(), 16):
-                    self.rfile.read(size + len(b"\r\n"))
-                self.rfile.readline()
-            self.rfile.read(int(self.headers.get("content-length") or 0))
-
-        do_POST = do_PUT = do_DELETE = do_GET
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, *_: object) -> None:
-            """The client hung up."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        engine = Engine(f"tcp://127.0.0.1:{server.server_port}", timeout=TIMEOUT_S, patience=2 * TIMEOUT_S)
-        try:
-            yield engine
-        finally:
-            over.set()
-            engine.close()
-            server.shutdown()
-            thread.join()
+    with pretended_engine(answer, timeout=TIMEOUT_S, patience=2 * TIMEOUT_S) as engine:
+        yield engine
 
 
 def archive_in(folder: Path) -> Path:
@@ -122,14 +83,14 @@ async def test_what_takes_long_is_waited_for_with_patience(
     """It is asked by the client whose patience outlasts a large image."""
     at, call = CALLS[name]
     waits: list[float] = []
-    send = docker_engine._Client.send
+    send = docker_engine.Client.send
 
-    def sent(client: docker_engine._Client, request: requests.PreparedRequest, **settings: object) -> requests.Response:
+    def sent(client: docker_engine.Client, request: requests.PreparedRequest, **settings: object) -> requests.Response:
         if request.path_url.partition("?")[0].endswith(at):
             waits.append(client.timeout)
         return send(client, request, **settings)
 
-    monkeypatch.setattr(docker_engine._Client, "send", sent)
+    monkeypatch.setattr(docker_engine.Client, "send", sent)
     with engine_that_falls_silent(at, begins=False) as engine, pytest.raises(Unavailable):
         await asyncio.wait_for(call(engine, tmp_path), HANG_S)
     assert waits == [2 * TIMEOUT_S]

@@ -21,6 +21,7 @@ MEASURED = {"build_s": 0, "run_s": 1.5, "collect_s": 0, "log_bytes": 3, "bad_rep
 PAGE_OF_ENDED: dict[str, Any] = {
     "kind": "ended", "ending": "failed", "exit_code": 3, "reason": "", "told": True, "measured": MEASURED,
 }  # fmt: skip
+GREETING = {"kind": "greeted", "facts": {}}
 
 
 def packed(page: object, outputs: bytes = archive({}), log: bytes = b"") -> bytes:
@@ -34,9 +35,7 @@ def test_a_whole_report() -> None:
     report = parse_report(report_bytes(of_outcome(outcome)), LIMITS)
     found = report.outcome(LIMITS, {"cpu": "x"}, 10.0)
     assert (found.ending, found.exit_code, found.reason, found.told) == (Ending.FAILED, 3, "why", True)
-    assert found.outputs == {"a/b": b"\0\xff"}
-    assert found.log_tail == b"tail"
-    assert found.facts == {"cpu": "x"}
+    assert (found.outputs, found.log_tail, found.facts) == ({"a/b": b"\0\xff"}, b"tail", {"cpu": "x"})
     assert found.usage.run_s == 1.5
 
 
@@ -49,39 +48,29 @@ def test_what_was_measured_here_wins() -> None:
     assert (usage.usd, usage.held_s) == (0.0, 0.0), "dollars are never the machine's to say"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        b"",
-        b"null",
-        b"[]",
-        b"{",
-        b'{"kind": "ended", "kind": "ended"}',
-        b"[" * 5000,
-        b'{"kind": "greeted", "facts": {"cpu": NaN}}',
-        {"kind": "other"},
-        {"kind": "greeted", "facts": {"cpu": 1}},
-        {"kind": "greeted", "facts": {"../x": "y"}},
-        {"kind": "greeted", "facts": {f"f{number}": "" for number in range(65)}},
-        {"kind": "missing", "image": "yes", "inputs": []},
-        {"kind": "missing", "image": True, "inputs": ["../../etc/passwd"]},
-        {"kind": "failed", "error": "SystemExit", "reason": ""},
-        PAGE_OF_ENDED | {"ending": "scored"},
-        PAGE_OF_ENDED | {"ending": ["completed"]},
-        PAGE_OF_ENDED | {"ending": "killed"},
-        PAGE_OF_ENDED | {"ending": "stopped"},
-        PAGE_OF_ENDED | {"exit_code": True},
-        PAGE_OF_ENDED | {"exit_code": 10**30},
-        PAGE_OF_ENDED | {"exit_code": "0"},
-        PAGE_OF_ENDED | {"told": 1},
-        PAGE_OF_ENDED | {"reason": "x" * 5000},
-        PAGE_OF_ENDED | {"usd": -5},
-        PAGE_OF_ENDED | {"measured": MEASURED | {"run_s": -1}},
-        PAGE_OF_ENDED | {"measured": MEASURED | {"run_s": 1e400}},
-        PAGE_OF_ENDED | {"measured": MEASURED | {"usd": 3}},
-        b" " * 300_000 + json.dumps(PAGE_OF_ENDED).encode(),
-    ],
-)
+NO_PAGES: list[bytes] = [
+    *(b"", b"null", b"[]", b"{", b'{"kind": "ended", "kind": "ended"}', b"[" * 5000),
+    b'{"kind": "greeted", "facts": {"cpu": NaN}}',
+    b" " * 300_000 + json.dumps(PAGE_OF_ENDED).encode(),
+]
+NO_KINDS: list[dict[str, object]] = [
+    {"kind": "other"},
+    {"kind": "greeted", "facts": {"cpu": 1}},
+    {"kind": "greeted", "facts": {"../x": "y"}},
+    {"kind": "greeted", "facts": {f"f{number}": "" for number in range(65)}},
+    {"kind": "missing", "image": "yes", "inputs": []},
+    {"kind": "missing", "image": True, "inputs": ["../../etc/passwd"]},
+    {"kind": "failed", "error": "SystemExit", "reason": ""},
+]
+CHANGES: list[Any] = [
+    *({"ending": ending} for ending in ("scored", ["completed"], "killed", "stopped")),
+    *({"exit_code": code} for code in (True, 10**30, "0")),
+    *({"told": 1}, {"reason": "x" * 5000}, {"usd": -5}),
+    *({"measured": MEASURED | more} for more in ({"run_s": -1}, {"run_s": 1e400}, {"usd": 3})),
+]
+
+
+@pytest.mark.parametrize("page", [*NO_PAGES, *NO_KINDS, *(PAGE_OF_ENDED | it for it in CHANGES)])
 def test_pages_that_are_none(page: object) -> None:
     """Unknown kinds and keys, wrong types, numbers out of range, keys given twice, depth and size: a typed fault."""
     with pytest.raises(WireFault):
@@ -116,25 +105,21 @@ def test_outputs_are_harvested_again(outputs: bytes, fault: Fault) -> None:
     assert caught.value.fault is fault
 
 
-def test_no_more_than_a_tail_of_the_log() -> None:
-    """A log over its cap, or over what a tail is, is refused."""
-    with pytest.raises(WireFault, match="log"):
-        parse_report(packed(PAGE_OF_ENDED, log=bytes(1001)), LIMITS)
-    with pytest.raises(WireFault, match="log"):
-        parse_report(packed(PAGE_OF_ENDED, log=bytes(TAIL_BYTES + 1)), Limits())
-
-
-@pytest.mark.parametrize("whole", [b"", b"x" * 700, tar_of(), tar_of(("more", tarfile.REGTYPE, b""))])
-def test_archives_that_are_no_report(whole: bytes) -> None:
-    """Nothing, noise, an archive without the three files or with another one."""
-    with pytest.raises(WireFault):
-        parse_report(whole, LIMITS)
-
-
-def test_outputs_of_a_greeting() -> None:
-    """Files are taken from a trial only."""
-    with pytest.raises(WireFault, match="outputs"):
-        parse_report(packed({"kind": "greeted", "facts": {}}, archive({"x": b""})), LIMITS)
+@pytest.mark.parametrize(
+    ("whole", "limits", "why"),
+    [
+        pytest.param(packed(PAGE_OF_ENDED, log=bytes(1001)), LIMITS, "log", id="a log over its cap"),
+        pytest.param(packed(PAGE_OF_ENDED, log=bytes(TAIL_BYTES + 1)), Limits(), "log", id="more than a tail"),
+        pytest.param(packed(GREETING, archive({"x": b""})), LIMITS, "outputs", id="outputs of a greeting"),
+        pytest.param(b"", LIMITS, None, id="nothing"),
+        pytest.param(b"x" * 700, LIMITS, None, id="noise"),
+        pytest.param(tar_of(), LIMITS, None, id="without the three files"),
+        pytest.param(tar_of(("more", tarfile.REGTYPE, b"")), LIMITS, None, id="with another"),
+    ],
+)
+def test_archives_that_are_no_report(whole: bytes, limits: Limits, why: str | None) -> None:
+    with pytest.raises(WireFault, match=why):
+        parse_report(whole, limits)
 
 
 def test_mangled_reports() -> None:
@@ -192,6 +177,4 @@ def test_a_forged_report_is_the_candidates_doing() -> None:
     """Bytes that our code did not write end the trial as a broken protocol, which is charged."""
     outcome = broken(WireFault(Fault.ENTRY_NAME, "x"), {"cpu": "y"})
     assert (outcome.ending, outcome.told) == (Ending.PROTOCOL, False)
-    assert (
-        parse_report(packed({"kind": "greeted", "facts": {}}), LIMITS).outcome(LIMITS, {}, 1).ending is Ending.PROTOCOL
-    )
+    assert parse_report(packed(GREETING), LIMITS).outcome(LIMITS, {}, 1).ending is Ending.PROTOCOL

@@ -15,10 +15,9 @@ from sandbox import Bundle, DockerConfig, Ending, Input, InputStore, Job, Limits
 from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL, Lease
 from sandbox.box.errand import OUTCOME, Doing, Errand, read_bundle
-from sandbox.box.parcel import WHEEL, parcel
 from sandbox.box.report import NAMES, Ended, Failed, Greeted, Missing, Report, parse_report
 from sandbox.box.timer import end_everything
-from sandbox.box.work import OWNERS, Root, _has, _unpack
+from sandbox.box.work import OWNERS, Root, has_input, unpack
 from tests.conftest import Deep
 from tests.sandbox.skypilot.grounds import REPOSITORY
 
@@ -148,15 +147,16 @@ async def owner_of(root: Path, engine: Engine) -> str:
 
 async def test_what_is_missing_is_asked_for(engine: Engine, image: str, tmp_path: Path) -> None:
     """An image by its id and inputs by their digest: told, taken in when they were sent, and checked."""
-    (tmp_path / "data").write_text("hello")
+    (tmp_path / "tree/deep").mkdir(parents=True)
+    (tmp_path / "tree/deep/data").write_text("hello")
     store = InputStore(tmp_path / "store")
-    item = store.add("data", tmp_path / "data")
+    item = store.add("data", tmp_path / "tree")
     name = f"blastdoor-shipped-{os.getpid()}:latest"
     await engine.derive_image(image, name, ["ENV LANG=shipped"], {})
     shipped = str((await engine.image(name))["Id"])
     await engine.save_image(shipped, tmp_path / "image.tar")
     await engine.remove_image(name)
-    wanted = errand(shipped, "cp /inputs/data/data $BLASTDOOR_OUT/; echo $LANG", inputs=(item,))
+    wanted = errand(shipped, "cp /inputs/data/deep/data $BLASTDOOR_OUT/; echo $LANG", inputs=(item,))
     try:
         report = await done(wanted, tmp_path / "trials" / "a", Bundle({}))
         assert report.page == Missing(image=True, inputs=[item.digest])
@@ -196,7 +196,7 @@ def test_an_input_that_is_no_plain_tree(tmp_path: Path, trick: str) -> None:
         archive.addfile(member)
     folder.mkdir()
     with pytest.raises(Unavailable, match="no plain file"):
-        _unpack(packed, folder)
+        unpack(packed, folder)
     assert list(folder.iterdir()) == []
     assert not (tmp_path / "out").exists()
 
@@ -212,23 +212,5 @@ def test_t96_an_input_that_is_a_deep_tree(deep: Deep, tmp_path: Path) -> None:
             member.type = tarfile.DIRTYPE
             packed.addfile(member)
     with pytest.raises(Refused, match="folders in one another"):
-        _has(InputStore(root.folder / "inputs"), root, item)
+        has_input(InputStore(root.folder / "inputs"), root, item)
     assert [path.name for path in root.folder.iterdir()] == ["inputs"]
-
-
-def test_a_tree_is_unpacked_whole(tmp_path: Path) -> None:
-    """Folders and files arrive as they were packed, the topmost folder under its own name too."""
-    (tmp_path / "tree" / "deep").mkdir(parents=True)
-    (tmp_path / "tree" / "deep" / "data").write_bytes(b"hello")
-    with tarfile.open(tmp_path / "packed", "w") as archive:
-        archive.add(tmp_path / "tree", ".")
-    _unpack(tmp_path / "packed", tmp_path / "new")
-    assert (tmp_path / "new" / "deep" / "data").read_bytes() == b"hello"
-
-
-def test_the_package_in_the_parcel(tmp_path: Path) -> None:
-    """The wheel holds what is installed here, and the same code gives the same bytes."""
-    parcel().write(tmp_path)
-    assert (tmp_path / WHEEL).read_bytes().startswith(b"PK")
-    parcel.cache_clear()
-    assert parcel().files[WHEEL] == (tmp_path / WHEEL).read_bytes()

@@ -38,10 +38,17 @@ def assert_safe_name(name: str) -> None:
     assert "\\" not in name
 
 
-def one_line(fault: WireFault) -> Fault:
-    """What a person reads of a fault is one line of harmless text."""
-    assert str(fault).isprintable()
-    return fault.fault
+def fault_of(feed: Callable[[bytes], object], finish: Callable[[], None], pieces: Sequence[bytes]) -> Fault | None:
+    """What ended a parser; a person reads one line of harmless text of it."""
+    found = None
+    try:
+        for piece in pieces:
+            feed(piece)
+        finish()
+    except WireFault as fault:
+        found = fault
+    assert str(found).isprintable()
+    return found.fault if found else None
 
 
 def check_harvest(stream: bytes, pieces: Sequence[bytes]) -> Fault | None:
@@ -59,14 +66,7 @@ def check_harvest(stream: bytes, pieces: Sequence[bytes]) -> Fault | None:
 
 def _harvested(pieces: Sequence[bytes]) -> tuple[Fault | None, dict[str, bytes], int]:
     harvest = Harvest(BYTE_CAP, ENTRY_CAP)
-    fault = None
-    try:
-        for piece in pieces:
-            harvest.feed(piece)
-        harvest.finish()
-    except WireFault as caught:
-        fault = one_line(caught)
-    return fault, dict(harvest.files), harvest.count
+    return fault_of(harvest.feed, harvest.finish, pieces), dict(harvest.files), harvest.count
 
 
 def check_demux(stream: bytes, pieces: Sequence[bytes]) -> str | None:
@@ -119,13 +119,7 @@ def _framed(pieces: Sequence[bytes]) -> tuple[Fault | None, list[bytes]]:
 
     reader = FrameReader(arrived, FRAME_CAP, FRAME_COUNT, begin)
     reader.await_reply(nonces.pop(0))
-    try:
-        for piece in pieces:
-            reader.feed(piece)
-        reader.finish()
-    except WireFault as caught:
-        return caught.fault, frames
-    return None, frames
+    return fault_of(reader.feed, reader.finish, pieces), frames
 
 
 def check_log(stream: bytes, pieces: Sequence[bytes]) -> Fault | None:
@@ -147,12 +141,7 @@ def _logged(pieces: Sequence[bytes]) -> tuple[Fault | None, list[str], list[Repo
     lines: list[str] = []
     reports: list[Report] = []
     log = Log(LOG_CAP, lines.append, reports.append)
-    fault = None
-    try:
-        for piece in pieces:
-            log.feed(piece)
-    except WireFault as caught:
-        fault = caught.fault
+    fault = fault_of(log.feed, lambda: None, pieces)
     log.close()
     return fault, lines, reports, log.count, log.tail
 
@@ -192,13 +181,7 @@ def _talked(pieces: Sequence[bytes]) -> tuple[Fault | None, list[Said], dict[str
     harvest = Harvest(BYTE_CAP, ENTRY_CAP)
     dialogue = Dialogue(harvest)
     said: list[Said] = []
-    fault = None
-    try:
-        for piece in pieces:
-            said.extend(dialogue.feed(piece))
-        dialogue.finish()
-    except WireFault as caught:
-        fault = one_line(caught)
+    fault = fault_of(lambda piece: said.extend(dialogue.feed(piece)), dialogue.finish, pieces)
     return fault, said, dict(dialogue.facts), dict(harvest.files)
 
 
@@ -224,47 +207,19 @@ MEMBERS = [
 FIELDS = [(0, 100), (100, 108), (124, 136), (148, 156), (156, 157), (257, 265), (345, 500)]
 VALUES = [
     *(
-        b"",
-        b"\0",
-        b"/",
-        b"..",
-        b"../x",
-        b"./",
-        b".",
-        b"-x",
-        b"a/../b",
-        b"a\nb",
-        b"\xff",
-        "\u202e".encode(),
-        b"a",
-        b"dir",
+        *(b"", b"\0", b"/", b"..", b"../x", b"./", b".", b"-x", b"a/../b", b"a\nb", b"\xff", "\u202e".encode()),
+        *(b"a", b"dir"),
     ),
     *(
-        b"00000000012\0",
-        b"77777777777\0",
-        b"\x80\0\0\0\0\0\0\0\0\0\0\1",
-        b"9",
-        b"-1",
-        b" 7 ",
-        b"0",
-        b"5",
-        b"L",
-        b"x",
-        b"g",
+        *(b"00000000012\0", b"77777777777\0", b"\x80\0\0\0\0\0\0\0\0\0\0\1", b"9", b"-1", b" 7 ", b"0", b"5", b"L"),
+        *(b"x", b"g"),
     ),
     *(b"1", b"2", b"6", b"S", b"ustar\00000", b"ustar  \0", b"0000644\0", pax_record(b"path", b"x"), b"99 path=x\n"),
 ]
 WORDS = [
-    *(b"blastdoor 1\n", b"fact cpu fast\n", b"fact cpu more\n", b"fact gpu \x1b\xff\t\n", b"ready\n", b"unpacked 0\n"),
-    *(
-        b"built 0 0 0\n",
-        b"done 0\n",
-        b"done 137 1 9\n",
-        b"archive\n",
-        b"fact x " + b"v" * 1010 + b"\n",
-        b"\n",
-        b"forged",
-    ),
+    *(b"blastdoor 1\n", b"fact cpu fast\n", b"fact cpu more\n", b"fact gpu \x1b\xff\t\n", b"ready\n"),
+    *(b"unpacked 0\n", b"built 0 0 0\n", b"done 0\n", b"done 137 1 9\n", b"archive\n"),
+    *(b"fact x " + b"v" * 1010 + b"\n", b"\n", b"forged"),
 ]
 TALK = [b"blastdoor 1\n", b"fact cpu fast\n", b"ready\n", b"unpacked 0\n", b"built 0\n", b"done 3 0 0\n", b"archive\n"]
 REPORTS = [
@@ -277,20 +232,7 @@ LINES = [
     *(b"x" * 300 + b"\n", *(report + b"\n" for report in REPORTS)),
 ]
 TOKENS = [
-    b"\0",
-    b"\n",
-    b"\xff",
-    b" ",
-    b"1",
-    b"/",
-    b"..",
-    b"=",
-    b"\0\0\0\0",
-    b"\x80",
-    b"{",
-    b'"',
-    b"-",
-    b"e9",
+    *(b"\0", b"\n", b"\xff", b" ", b"1", b"/", b"..", b"=", b"\0\0\0\0", b"\x80", b"{", b'"', b"-", b"e9"),
     b"\xed\xa0\x80",
 ]
 

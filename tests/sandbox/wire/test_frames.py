@@ -40,13 +40,9 @@ def read(caller: Caller, stream: bytes, piece: int) -> None:
     caller.reader.finish()
 
 
-def test_header_is_length_and_nonce() -> None:
-    """What we send is what we read."""
-    assert encode_header(NONCE, 3) + b"abc" == frame(b"abc", NONCE)
-
-
 def test_split_at_every_byte() -> None:
     """Frames come whole, wherever the stream was cut; one of no bytes too, without waiting for more."""
+    assert encode_header(NONCE, 3) + b"abc" == frame(b"abc", NONCE)
     stream = frame(b"first", NONCE) + frame(b"", OTHER) + frame(b"\n" * 40, NONCE) + frame(b"", OTHER)
     expected = [b"first", b"", b"\n" * 40, b""]
     for place in range(len(stream) + 1):
@@ -89,17 +85,13 @@ def test_asking_within_a_frame() -> None:
     assert caught.value.fault is Fault.FRAME_EXTRA
 
 
-def test_payload_cap_is_exact() -> None:
-    """As many bytes as the cap pass; one more is refused at the header."""
+def test_caps_are_exact() -> None:
+    """As many bytes and frames as the caps pass; one more is refused, a byte at the header."""
     caller = Caller([NONCE], payload_cap=7)
     caller.reader.feed(frame(b"1234567", NONCE))
     assert caller.frames == [b"1234567"]
-    assert fault_of(Caller([NONCE], payload_cap=7), frame(b"12345678", NONCE)[:12]) is Fault.FRAME_OVERSIZED
-    assert fault_of(Caller([NONCE], payload_cap=7), b"\xff\xff\xff\xff" + NONCE) is Fault.FRAME_OVERSIZED
-
-
-def test_count_cap_is_exact() -> None:
-    """As many frames as the cap pass; one more is refused."""
+    for start in (frame(b"12345678", NONCE)[:12], b"\xff\xff\xff\xff" + NONCE):
+        assert fault_of(Caller([NONCE], payload_cap=7), start) is Fault.FRAME_OVERSIZED
     caller = Caller([NONCE, OTHER, NONCE], count_cap=2)
     assert fault_of(caller, frame(b"a", NONCE) + frame(b"b", OTHER) + frame(b"c", NONCE)) is Fault.FRAME_LIMIT
     assert caller.frames == [b"a", b"b"]
@@ -119,46 +111,40 @@ def test_half_a_frame_at_the_end() -> None:
 def test_a_taker_gets_every_byte_wherever_the_stream_was_cut() -> None:
     """It is asked with the length and the first bytes; its frame is not kept, and the next one comes whole."""
     payload = bytes(range(40))
-    stream = frame(payload, NONCE) + frame(b"next", OTHER)
-    for place in range(len(stream) + 1):
+    first = frame(payload, NONCE)
+    for place in range(len(first) + 1):
         asked: list[tuple[int, bytes]] = []
-        taken: list[bytes] = []
-        whole: list[bytes] = []
+        taken, whole = bytearray(), list[bytes]()
 
         def begin(
-            length: int, first: bytes, asked: list[tuple[int, bytes]] = asked, taken: list[bytes] = taken
+            length: int, start: bytes, asked: list[tuple[int, bytes]] = asked, to: bytearray = taken
         ) -> Taker | None:
-            asked.append((length, first[:1]))
-            return taken.append if length == len(payload) else None
+            asked.append((length, start[:1]))
+            return to.extend if length == len(payload) else None
 
         reader = FrameReader(whole.append, 64, 10, begin)
         reader.await_reply(NONCE)
-        part = min(place, len(frame(payload, NONCE)))
-        reader.feed(stream[:part])
-        reader.feed(stream[part : len(frame(payload, NONCE))])
+        reader.feed(first[:place])
+        reader.feed(first[place:])
         reader.await_reply(OTHER)
-        reader.feed(stream[len(frame(payload, NONCE)) :])
+        reader.feed(frame(b"next", OTHER))
         reader.finish()
-        assert b"".join(taken) == payload
-        assert (whole, asked) == ([b"next"], [(40, b"\0"), (4, b"n")])
+        assert (bytes(taken), whole, asked) == (payload, [b"next"], [(40, b"\0"), (4, b"n")])
 
 
-def test_a_frame_that_is_taken_must_be_whole_and_asked_for() -> None:
-    """The same faults as for one that is kept."""
-    taken: list[bytes] = []
-    for stream, fault in (
+@pytest.mark.parametrize(
+    ("stream", "fault"),
+    [
         (frame(bytes(40), NONCE)[:-1], Fault.ENDED_EARLY),
         (frame(bytes(65), NONCE), Fault.FRAME_OVERSIZED),
         (frame(bytes(40), OTHER), Fault.FRAME_NONCE),
         (frame(bytes(40), NONCE) + b"\0", Fault.FRAME_EXTRA),
-    ):
-        reader = FrameReader(taken.append, 64, 10, lambda _length, _first: taken.append)
-        reader.await_reply(NONCE)
-        with pytest.raises(WireFault) as caught:
-            _feed_all(reader, stream)
-        assert caught.value.fault is fault
-
-
-def _feed_all(reader: FrameReader, stream: bytes) -> None:
-    reader.feed(stream)
-    reader.finish()
+    ],
+)
+def test_a_frame_that_is_taken_must_be_whole_and_asked_for(stream: bytes, fault: Fault) -> None:
+    """The same faults as for one that is kept."""
+    caller = Caller([NONCE])
+    taken: list[bytes] = []
+    caller.reader = FrameReader(taken.append, 64, 10, lambda _length, _first: taken.append)
+    caller.reader.await_reply(NONCE)
+    assert fault_of(caller, stream) is fault

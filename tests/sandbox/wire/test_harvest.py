@@ -25,7 +25,7 @@ from sandbox.wire.harvest import (
 )
 from tests.sandbox.wire.streams import END, header, member, padded, pax, pax_record, pieces, sealed
 
-PIECES = [1, 7, 512, 65_536]
+PIECES = [1, 700, 65_536]
 FILES = {
     "empty": b"",
     "small": b"x",
@@ -101,13 +101,9 @@ def test_gnu_tar_archives_come_back(tmp_path: Path, form: str, piece: int) -> No
 
 
 def test_empty_archive() -> None:
-    """An archive of nothing is nothing, and complete."""
+    """An archive of nothing is nothing, and complete; one whose end has not come is not."""
     assert harvested(END) == {}
     assert harvested(member(b"./", kind=b"5") + END) == {}
-
-
-def test_nothing_before_finish_is_complete() -> None:
-    """An archive whose end has not come is not complete."""
     harvest = Harvest(100, 10)
     harvest.feed(member(b"a", b"x"))
     assert not harvest.complete
@@ -137,13 +133,9 @@ def test_long_names_by_gnu_and_pax() -> None:
         }
 
 
-def test_honest_pax_keys_are_passed_over() -> None:
-    """Times and owners, which honest tars write, change nothing."""
+def test_honest_pax_keys() -> None:
+    """Times and owners change nothing. A pax size is the size, as the standard says, whatever the header claims."""
     assert harvested(pax((b"mtime", b"1.5"), (b"uname", b"me")) + member(b"a", b"x") + END) == {"a": b"x"}
-
-
-def test_pax_size_rules_over_the_header() -> None:
-    """A pax size is the size, as the standard says, whatever the header claims."""
     stream = pax((b"size", b"3")) + header(b"a", 0) + padded(b"abc") + END
     assert harvested(stream) == {"a": b"abc"}
     stream = pax((b"size", b"0")) + header(b"a", 1024) + member(b"b", b"x") + END
@@ -152,20 +144,13 @@ def test_pax_size_rules_over_the_header() -> None:
 
 @pytest.mark.parametrize("lie", [2**20 + 1, 10**15])
 def test_lying_sizes_cost_nothing(lie: int) -> None:
-    """A size beyond the cap is refused at the header, before a byte of it was taken; a pax size likewise."""
-    announced = pax((b"size", b"%d" % lie)) + header(b"a", 0)
-    assert refusal(announced) is Fault.TOO_MANY_BYTES
+    """A size beyond the cap is refused at the header, before a byte of it was taken; a pax size likewise, and GNU's
+    binary ones, which are for more than anybody may send. One that the stream does not keep is a truncated archive.
+    """
+    assert refusal(pax((b"size", b"%d" % lie)) + header(b"a", 0)) is Fault.TOO_MANY_BYTES
     if lie < 8**11:
         assert refusal(header(b"a", lie)) is Fault.TOO_MANY_BYTES
-
-
-def test_binary_size_is_refused() -> None:
-    """GNU's binary sizes are for more than eight gigabytes, which nobody may send."""
     assert refusal(header(b"a", b"\x80" + bytes(10) + b"\x05") + padded(b"abcde") + END) is Fault.TOO_MANY_BYTES
-
-
-def test_size_longer_than_the_stream() -> None:
-    """A size within the cap that the stream does not keep is a truncated archive."""
     assert refusal(header(b"a", 5000) + bytes(1024)) is Fault.ARCHIVE_TRUNCATED
 
 
@@ -190,37 +175,19 @@ def test_implied_folders_are_counted() -> None:
     assert refusal(stream, entry_cap=3) is Fault.TOO_MANY_FILES
 
 
-@pytest.mark.parametrize("kind", [bytes([code]) for code in range(256) if chr(code) not in "05Lx\0"])
-def test_every_other_kind_is_refused(kind: bytes) -> None:
+def test_every_other_kind_is_refused() -> None:
     """Links, devices, FIFOs, sparse files, global headers and whatever else there may be are refused."""
-    with pytest.raises(WireFault) as caught:
-        harvested(member(b"a", b"", kind) + END)
-    assert caught.value.fault is Fault.ENTRY_KIND
+    for code in range(256):
+        if chr(code) not in "05Lx\0":
+            with pytest.raises(WireFault) as caught:
+                harvested(member(b"a", b"", bytes([code])) + END)
+            assert caught.value.fault is Fault.ENTRY_KIND, code
 
 
 BAD_NAMES = [
-    b"/etc/passwd",
-    b"..",
-    b"../a",
-    b"a/..",
-    b"a/../b",
-    b"a//b",
-    b"a/./b",
-    b"-rf",
-    b"a/-rf",
-    b"a\nb",
-    b"a\x1bb",
-    b"a\tb",
-    b"a\\b",
-    b"a\x7fb",
-    b"\xff\xfe",
-    "a\u202eb".encode(),
-    "a\u2028b".encode(),
-    b"a//",
-    b"//",
-    b".//a",
-    b"./../a",
-    b"./-a",
+    *(b"/etc/passwd", b"..", b"../a", b"a/..", b"a/../b", b"a//b", b"a/./b", b"-rf", b"a/-rf", b"a\nb"),
+    *(b"a\x1bb", b"a\tb", b"a\\b", b"a\x7fb", b"\xff\xfe", "a\u202eb".encode(), "a\u2028b".encode(), b"a//"),
+    *(b"//", b".//a", b"./../a", b"./-a"),
 ]
 
 
@@ -335,7 +302,7 @@ def test_sparse_files_are_refused(key: bytes) -> None:
 def test_truncated_at_every_block() -> None:
     """An archive without its whole end is refused, wherever it breaks off."""
     stream = member(b"./", kind=b"5") + pax((b"path", b"a/b")) + member(b"x", b"data") + END
-    for length in range(0, len(stream) - 1, 64):
+    for length in range(0, len(stream) - 1, 128):
         assert refusal(stream[:length] or b"\0") is Fault.ARCHIVE_TRUNCATED
 
 
@@ -369,21 +336,15 @@ def test_special_files_of_a_real_tar_are_refused(tmp_path: Path, kind: str) -> N
     assert refusal(stream) is Fault.ENTRY_KIND
 
 
-@pytest.mark.parametrize(
-    ("name", "safe"), [("./a", "a"), ("././a", "a"), (".", ""), ("./", ""), ("", ""), ("a/b", "a/b"), ("...", "...")]
-)
-def test_safe_names(name: str, safe: str) -> None:
-    """A leading ./ is dropped; the root has no name."""
-    assert safe_name(name) == safe
-
-
-@pytest.mark.parametrize("name", ["\udcff", "a/\ud800", "\udc2e\udc2e/a"])
-def test_names_that_are_no_text_are_refused(name: str) -> None:
-    """A name from our own folders that is no UTF-8 is refused like any other unsafe one, not a crash."""
-    with pytest.raises(WireFault) as caught:
-        safe_name(name)
-    assert caught.value.fault is Fault.ENTRY_NAME
-    assert str(caught.value).isascii()
+def test_safe_names() -> None:
+    """A leading ./ is dropped; the root has no name. One of our own that is no UTF-8 is refused, not a crash."""
+    safe = {"./a": "a", "././a": "a", ".": "", "./": "", "": "", "a/b": "a/b", "...": "..."}
+    assert {name: safe_name(name) for name in safe} == safe
+    for name in ("\udcff", "a/\ud800", "\udc2e\udc2e/a"):
+        with pytest.raises(WireFault) as caught:
+            safe_name(name)
+        assert caught.value.fault is Fault.ENTRY_NAME
+        assert str(caught.value).isascii()
 
 
 def test_pax_records_are_capped() -> None:

@@ -45,22 +45,14 @@ def test_no_control_or_direction_survives() -> None:
             assert printable(character.encode()).startswith("\\"), hex(code)
 
 
-def test_nothing_invisible_survives() -> None:
-    """What nobody can see is written out."""
-    for code in INVISIBLE:
-        assert printable(chr(code).encode()).startswith("\\"), hex(code)
-
-
-def test_ordinary_text_is_left_alone() -> None:
-    """Letters of any script, tabs and symbols are shown as they are."""
+def test_what_is_shown() -> None:
+    """Letters of any script, tabs and symbols as they are; what nobody can see, and broken UTF-8, escaped."""
     text = "naïve\tπ 漢字 עברית ∑ 🙂 C:\\x"
     assert printable(text.encode()) == text
-
-
-@pytest.mark.parametrize("raw", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"a\x80b"])
-def test_broken_text_is_escaped(raw: bytes) -> None:
-    """Bytes that are no UTF-8 are shown as escapes."""
-    assert printable(raw).isascii()
+    for code in INVISIBLE:
+        assert printable(chr(code).encode()).startswith("\\"), hex(code)
+    for raw in (b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"a\x80b"):
+        assert printable(raw).isascii()
 
 
 @pytest.mark.parametrize("piece", [1, 7, 512, 65_536])
@@ -74,34 +66,21 @@ def test_lines_do_not_depend_on_pieces(piece: int) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 3, 100])
-def test_cap_is_exact(piece: int) -> None:
-    """As many bytes as the cap pass; the next one ends it, and what was within the cap is kept."""
+@pytest.mark.parametrize(("cap", "kept"), [(12, 12), (10, 10), (4, 4), (0, 0)])
+def test_cap_is_exact(piece: int, cap: int, kept: int) -> None:
+    """As many bytes as the cap pass; the next one ends it, and what was within the cap is kept, of a piece too."""
+    stream = b"a\nb\n\n\n789\n\n\n"[:12]
     lines: list[str] = []
-    log = Log(10, lines.append)
-    feed(log, b"12345\n789\n", piece)
+    log = Log(cap, lines.append)
+    feed(log, stream[:cap], piece)
     with pytest.raises(WireFault) as caught:
-        log.feed(b"x")
+        feed(log, stream[cap:] + b"x", piece)
     assert caught.value.fault is Fault.LOG_OVERFLOW
-    assert (log.count, log.tail, lines) == (10, b"12345\n789\n", ["12345", "789"])
-
-
-@pytest.mark.parametrize("piece", [1, 3, 100])
-def test_what_fits_is_kept_on_overflow(piece: int) -> None:
-    """A piece that passes the cap is taken as far as it goes."""
-    lines: list[str] = []
-    log = Log(4, lines.append)
+    assert (log.count, log.tail, lines) == (kept, stream[:kept], stream[:kept].decode().splitlines())
+    log = Log(cap)
     with pytest.raises(WireFault):
-        feed(log, b"a\nb\nc\n", piece)
-    assert (log.count, log.tail, lines) == (4, b"a\nb\n", ["a", "b"])
-
-
-def test_cap_of_nothing() -> None:
-    """A cap of zero allows silence."""
-    log = Log(0)
-    log.feed(b"")
-    with pytest.raises(WireFault):
-        log.feed(b"x")
-    assert (log.count, log.tail) == (0, b"")
+        feed(log, stream + b"x", piece)
+    assert (log.count, log.tail) == (kept, stream[:kept])
 
 
 @pytest.mark.parametrize("piece", [1000, 65_536, 10**6])
@@ -128,37 +107,26 @@ def report(text: str) -> Report | None:
     return parse_report(b"::report " + text.encode())
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{}",
-        "[]",
-        "nonsense",
-        '{"step": 1}',
-        '{"step": 1, "value": 1, "more": 1}',
-        '{"step": 1, "value": 1, "value": 2}',
-        '{"step": 1.0, "value": 1}',
-        '{"step": true, "value": 1}',
-        '{"step": 1, "value": true}',
-        '{"step": "1", "value": 1}',
-        '{"step": 1, "value": "1"}',
-        '{"step": 1, "value": null}',
-        '{"step": -1, "value": 1}',
-        '{"step": 9007199254740992, "value": 1}',
-        '{"step": 1, "value": NaN}',
-        '{"step": 1, "value": Infinity}',
-        '{"step": 1, "value": -Infinity}',
-        '{"step": 1, "value": 1e999}',
-        '{"step": 1, "value": ' + "9" * 900 + "}",
-        '{"step": ' + "9" * 900 + ', "value": 1}',
-        "[" * 1000,
-        '{"a":' * 200,
-        '{"step": 1, "value": 1} x',
-    ],
-)
+NONE = ["", "{}", "[]", "nonsense", '{"step": 1}', "[" * 1000, '{"a":' * 200, '{"step": 1, "value": 1} x']
+PAIRS = [
+    *(
+        ("1", '1,"more":1'),
+        ("1", '1,"value":2'),
+        ("1.0", "1"),
+        ("true", "1"),
+        ("1", "true"),
+        ('"1"', "1"),
+        ("1", '"1"'),
+    ),
+    *(("1", "null"), ("-1", "1"), ("9007199254740992", "1"), ("1", "NaN"), ("1", "Infinity"), ("1", "-Infinity")),
+    *(("1", "1e999"), ("1", "9" * 900), ("9" * 900, "1")),
+]
+
+
+@pytest.mark.parametrize("text", NONE + [f'{{"step":{step},"value":{value}}}' for step, value in PAIRS])
 def test_reports_that_are_refused(text: str) -> None:
     """Whatever is not exactly a step and a finite value is no report, and never an error."""
+    assert report('{"step":1,"value":1}') == Report(1, 1.0)
     assert report(text) is None
 
 
