@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import psutil
@@ -100,31 +100,25 @@ async def killed(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_the_warden_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, when: When) -> None:
-    """Even a create that takes effect when its owner is dead already is found and ended by the owner's warden."""
+@pytest.mark.parametrize(
+    ("calls", "with_warden"), [(CALLS, False), (("SandboxCreateV2", "SandboxCreate", "SandboxTerminateV2"), True)]
+)
+async def test_somebody_ends_it(
+    config: ModalConfig, modal_emulator: ModalEmulator, calls: Iterable[str], with_warden: bool, when: When
+) -> None:
+    """At once its warden does, even a create that takes effect when its owner is dead already (T72). With the warden
+    dead too, a reap by another owner is enough.
+    """
 
     async def one(rpc: str) -> str:
         own = config.model_copy(update={"app": f"{rpc}-{when}"})
-        async with killed(modal_emulator, own, rpc, when, with_warden=False):
+        async with killed(modal_emulator, own, rpc, when, with_warden=with_warden):
             await made(modal_emulator, own)
-            return f"{rpc} {when}" if await runs_on(modal_emulator, own, seconds=90) else ""
+            if with_warden:
+                await reap_as_another(own)
+            return f"{rpc} {when}" if await runs_on(modal_emulator, own, seconds=1 if with_warden else 90) else ""
 
-    assert [rpc for rpc in await at_once(map(one, CALLS)) if rpc] == []
-    assert modal_emulator.containers() == []
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_whoever_reaps_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, when: When) -> None:
-    """With the warden dead too, a reap by another owner is enough."""
-
-    async def one(rpc: str) -> str:
-        own = config.model_copy(update={"app": f"{rpc}-{when}"})
-        async with killed(modal_emulator, own, rpc, when, with_warden=True):
-            await made(modal_emulator, own)
-            await reap_as_another(own)
-            return f"{rpc} {when}" if await runs_on(modal_emulator, own, seconds=1) else ""
-
-    assert [rpc for rpc in await at_once(map(one, CALLS)) if rpc] == []
+    assert [rpc for rpc in await at_once(map(one, calls)) if rpc] == []
     assert modal_emulator.containers() == []
 
 

@@ -1,6 +1,7 @@
 """What tests of images without a daemon share."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,14 @@ from sandbox import RuncConfig
 from sandbox.backends.runc.images import Images
 
 BUSYBOX = "blastdoor-busybox:latest"
+
+
+async def comes_true(look: Callable[[], bool]) -> bool:
+    for _ in range(1200):
+        if look():
+            return True
+        await asyncio.sleep(0.1)
+    return False
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from sandbox.backends.runc.images import Images
 from sandbox.backends.runc.workbench import RuncWorkbench
 from tests.conftest import Deep
 from tests.sandbox.make_wheel import make_wheel
-from tests.sandbox.runc.conftest import BUSYBOX
+from tests.sandbox.runc.conftest import BUSYBOX, comes_true
 
 pytestmark = [pytest.mark.docker, pytest.mark.touching("baking")]
 
@@ -35,14 +34,6 @@ def fresh(*, base: str = BUSYBOX, run: tuple[str, ...] = (), **packages: tuple[s
 async def baked(config: RuncConfig, spec: ImageSpec) -> tuple[BakedImage, list[str]]:
     lines: list[str] = []
     return await config.bake(spec, lines.append), lines
-
-
-async def comes_true(look: Callable[[], bool]) -> bool:
-    for _ in range(600):
-        if look():
-            return True
-        await asyncio.sleep(0.1)
-    return False
 
 
 async def chamber(config: RuncConfig, image: BakedImage, script: str, **files: str) -> Outcome:

@@ -13,8 +13,8 @@ from sandbox.backends.runc import build as runc_build
 from sandbox.backends.runc.build import build
 from sandbox.backends.runc.images import Images
 from sandbox.definitions import Dockerfile, read_dockerfile
-from tests.sandbox.runc.conftest import BUSYBOX
-from tests.sandbox.runc.test_runc_bake import chamber, comes_true
+from tests.sandbox.runc.conftest import BUSYBOX, comes_true
+from tests.sandbox.runc.test_runc_bake import chamber
 from tests.sandbox.runc.test_runc_images import PROGRAMS
 from tests.sandbox.runc.test_runc_layers import layer
 

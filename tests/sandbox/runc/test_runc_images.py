@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from platform import machine
 from types import SimpleNamespace
@@ -120,19 +120,20 @@ def test_files_without_their_record(images: Images, tmp_path: Path, one: bytes, 
 
 
 def test_pruned_of_what_was_begun(images: Images) -> None:
-    """What a process that was killed had begun to unpack goes; what one that lives is at stays."""
+    """What a process that was killed had begun to unpack goes, by each sweep; what one that lives is at stays."""
     with images.making() as at_work:
         left = at_work.with_name(".blastdoor-scratch-left")
-        left.mkdir()
-        assert images.prune() == [left.name]
-        assert at_work.is_dir()
+        for clean in (images.prune, lambda: images.sweep()[0]):
+            (left / "folder").mkdir(parents=True)
+            assert clean() == [left.name]
+            assert at_work.is_dir()
 
 
 def test_realm_shares_no_file(images: Images, tmp_path: Path, one: bytes) -> None:
     images.load(saved(tmp_path / "image", one), NAME)
-    plain, apart = (asyncio.run(images.image(NAME, realm)).folder for realm in ("", "gold"))
-    assert (apart / "etc/who").read_text() == "me"
-    assert (plain / "etc/who").stat().st_ino != (apart / "etc/who").stat().st_ino
+    plain, apart = (asyncio.run(images.image(NAME, realm)).folder / "etc/who" for realm in ("", "gold"))
+    assert apart.read_text() == "me"
+    assert plain.stat().st_ino != apart.stat().st_ino
 
 
 @pytest.mark.parametrize("changes", [{"env": ("LD_PRELOAD=/x",)}, {"Volumes": {"/keep": {}}}])
@@ -174,45 +175,49 @@ def test_a_changed_layer_is_refused(images: Images, tmp_path: Path, one: bytes) 
     assert not images.loaded()
 
 
-def test_damaged_layout(images: Images, tmp_path: Path, one: bytes) -> None:
-    place = layout(tmp_path / "image", one)
-    for blob in (place / "blobs" / "sha256").iterdir():
+def damaged(place: Path, one: bytes) -> None:
+    for blob in (layout(place, one) / "blobs" / "sha256").iterdir():
         blob.write_bytes(blob.read_bytes()[:-1])
-    with pytest.raises(Refused, match=r"damaged|no whole archive"):
-        images.load(place, NAME)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive at all", b"\x1f\x8b broken", bytes(10_240)])
-def test_no_image(images: Images, tmp_path: Path, content: bytes) -> None:
-    place = tmp_path / "image"
-    place.write_bytes(content)
-    with pytest.raises(Refused, match=r"no whole archive|is no image"):
-        images.load(place, NAME)
-
-
-def test_archive_with_a_header_that_takes_all_memory(images: Images, tmp_path: Path) -> None:
+def hidden(place: Path, _: bytes) -> None:
+    """A header that takes all memory."""
     hostile = layer((entry("x", tarfile.XHDTYPE), bytes(2 << 20)), (entry("y"), b"")).getvalue()
-    (tmp_path / "image").write_bytes(gzip.compress(hostile))
-    with pytest.raises(Refused, match="header of 2 MiB"):
-        images.load(tmp_path / "image", NAME)
+    place.write_bytes(gzip.compress(hostile))
 
 
-def test_a_cut_archive(images: Images, tmp_path: Path, one: bytes) -> None:
-    place = saved(tmp_path / "image", one)
-    place.write_bytes(place.read_bytes()[:-9000])
-    with pytest.raises(Refused):
-        images.load(place, NAME)
-    assert not images.loaded()
+def cut(place: Path, one: bytes) -> None:
+    place.write_bytes(saved(place, one).read_bytes()[:-9000])
 
 
-def test_layers_outside_of_the_archive(images: Images, tmp_path: Path, one: bytes) -> None:
-    """A layout that names a file by a path that climbs is refused before it is opened."""
-    place = tmp_path / "image"
+def outside(place: Path, _: bytes) -> None:
     place.mkdir()
-    manifest = [{"Config": "../../etc/hostname", "Layers": []}]
-    (place / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(Refused, match="outside"):
-        images.load(place, NAME)
+    (place / "manifest.json").write_text(json.dumps([{"Config": "../../etc/hostname", "Layers": []}]))
+
+
+def holding(content: bytes) -> Callable[[Path, bytes], Any]:
+    return lambda place, _: place.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (damaged, r"damaged|no whole archive"),
+        (hidden, "header of 2 MiB"),
+        (cut, ""),
+        (outside, "outside"),
+        *(
+            (holding(it), r"no whole archive|is no image")
+            for it in (b"", b"no archive", b"\x1f\x8b broken", bytes(10_240))
+        ),
+    ],
+)
+def test_no_image(images: Images, tmp_path: Path, one: bytes, write: Any, why: str) -> None:
+    """What is damaged, cut off, none at all, or names a file by a path that climbs, stands for nothing."""
+    write(tmp_path / "image", one)
+    with pytest.raises(Refused, match=why or None):
+        images.load(tmp_path / "image", NAME)
+    assert not images.loaded()
 
 
 def test_unknown_name_without_an_engine(images: Images) -> None:
@@ -230,16 +235,6 @@ def test_full_disk(images: Images, tmp_path: Path, one: bytes, monkeypatch: pyte
     with pytest.raises(Refused, match=r"No space left on device.*free some room"):
         images.load(saved(tmp_path / "image", one), NAME)
     assert os.listdir(images.folder / "roots") == []  # noqa: PTH208  names alone
-
-
-def test_sweep_leaves_who_still_works(images: Images, tmp_path: Path) -> None:
-    """What a process that died began to unpack is removed; what one is at is not."""
-    with images.making() as at_work:
-        dead = at_work.with_name(".blastdoor-scratch-dead")
-        dead.mkdir()
-        (dead / "x").write_text("x")
-        assert images.sweep() == ([".blastdoor-scratch-dead"], [])
-        assert at_work.is_dir()
 
 
 def test_t96_a_leftover_that_cannot_be_removed(deep: Deep, images: Images, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,13 +361,12 @@ async def test_prune_while_an_image_gets_a_name(
     images: Images, two: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An image without a name that is being loaded under another one is not removed under it."""
-    name, pruned = images._name, []
+    pruned: list[str] = []
 
-    def slowly(named: Any) -> None:
+    def written(_: int) -> None:
         pruned.extend(Images(images.folder, "unix:///nowhere").prune())
-        name(named)
 
-    monkeypatch.setattr(images, "_name", slowly)
+    monkeypatch.setattr(os, "fsync", written)  # the last before it has the name
     assert images.load(tmp_path / "1", "again:latest") == two[0]
     assert pruned == []
     assert (await images.image("again:latest")).folder.is_dir()
@@ -427,12 +421,11 @@ async def test_an_engine_is_needed_once(
     """What came from an engine stays usable when it is gone, for this process and for the next; it is saved once."""
     engine = EngineWithOne(saved(tmp_path / "image", one))
     monkeypatch.setattr("sandbox.backends.docker.engine.Engine", engine)
+    monkeypatch.setattr("sandbox.backends.runc.images.ASKED_S", 0.0)
     found = await images.image(NAME)
     assert not images.loaded()
-    images._known.clear()
     assert await images.image(NAME) == found
     engine.gone = True
-    images._known.clear()
     assert await images.image(NAME) == found
     assert await Images(images.folder, "unix:///nowhere").image(NAME) == found
     assert EngineWithOne.saves == 1
