@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.modal, pytest.mark.docker]
 
 
 # What only this backend can get wrong; all of it in `make thorough`.
-BRIEFLY = ("success_with_outputs", "timeout", "live_log_and_reports", "provider_gone", "orphan_ends_itself")
+BRIEFLY = ("success_with_outputs", "timeout", "live_log_and_reports", "provider_gone", "live_owner_untouched")
 ROWS = [name if name in BRIEFLY else pytest.param(name, marks=pytest.mark.slow) for name in CONTRACT]
 
 

@@ -11,13 +11,12 @@ from typing import Any
 import psutil
 import pytest
 
-from sandbox import Ending, Job
-from sandbox.backends.modal.backend import ModalBackend
+from sandbox import Job
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator, When
 from tests.modal_emulator.bare import until
 from tests.sandbox.modal import doomed_owner
-from tests.sandbox.modal.life import BUNDLE, GPU_JOB, JOB, at_once, reap_as_another
+from tests.sandbox.modal.life import GPU_JOB, JOB, at_once, reap_as_another
 from tests.started import WITH_MODAL, Started
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash, pytest.mark.touching("modal")]
@@ -120,27 +119,6 @@ async def test_somebody_ends_it(
 
     assert [rpc for rpc in await at_once(map(one, calls)) if rpc] == []
     assert modal_emulator.containers() == []
-
-
-async def test_the_living_are_left_alone(config: ModalConfig, modal_emulator: ModalEmulator) -> None:
-    """While one owner dies and is cleaned up after, another one's open chamber goes on and serves."""
-    living = await ModalBackend.connect(config)
-    chamber = await living.open(JOB)
-    async with killed(modal_emulator, config, "TaskExecStdinWrite", "after", with_warden=False):
-        (ours,) = [bill for bill in modal_emulator.sandboxes() if bill["name"] == chamber.name]
-
-        async def is_cleaned_up() -> bool:
-            return len(modal_emulator.running()) == 1
-
-        await until(is_cleaned_up, REACHED_S)
-        other = await ModalBackend.connect(config)
-        assert await other.reap() == []
-        await other.close()
-        assert [bill["sandbox_id"] for bill in modal_emulator.running()] == [ours["sandbox_id"]]
-    outcome = await chamber.run(BUNDLE)
-    assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello"})
-    await living.close()
-    assert modal_emulator.running() == []
 
 
 def bills(emulator: ModalEmulator, config: ModalConfig) -> list[dict[str, Any]]:

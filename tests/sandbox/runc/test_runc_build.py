@@ -1,9 +1,6 @@
 """Images from a Dockerfile without a daemon: no engine answers, and what its lines say is in the chamber."""
 
-import asyncio
 import hashlib
-import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,7 @@ from sandbox.backends.runc import build as runc_build
 from sandbox.backends.runc.build import build
 from sandbox.backends.runc.images import Images
 from sandbox.definitions import Dockerfile, read_dockerfile
-from tests.sandbox.runc.conftest import BUSYBOX, comes_true
+from tests.sandbox.runc.conftest import BUSYBOX
 from tests.sandbox.runc.test_runc_bake import chamber
 from tests.sandbox.runc.test_runc_images import PROGRAMS
 from tests.sandbox.runc.test_runc_layers import layer
@@ -22,20 +19,6 @@ pytestmark = pytest.mark.docker
 
 NAME = "own:latest"
 LABELS = {"blastdoor.definition": "one"}
-KILLED = """
-import asyncio, sys
-from pathlib import Path
-from sandbox import RuncConfig
-from sandbox.backends.runc.build import build
-from sandbox.definitions import Dockerfile
-
-async def main() -> None:
-    backend = await RuncConfig.model_validate_json(sys.argv[1]).connect()
-    lines = ("RUN touch /begun", "RUN sleep 600")
-    await build(backend, Dockerfile("blastdoor-busybox:latest", lines), Path(sys.argv[2]), "own:latest", {})
-
-asyncio.run(main())
-"""
 
 
 @pytest.fixture
@@ -111,22 +94,6 @@ async def test_bounded_in_time(config: RuncConfig, context: Path, monkeypatch: p
     monkeypatch.setattr(runc_build, "LIMIT_S", 1.0)
     with pytest.raises(Refused, match="took longer than 1 s"):
         await built(config, context, "RUN sleep 600")
-
-
-@pytest.mark.crash
-async def test_builder_that_was_killed(config: RuncConfig, context: Path) -> None:
-    """Its warden ends the line at work, and the next owner removes what was half made."""
-    words = (sys.executable, "-c", KILLED, config.model_dump_json(), str(context))
-    process = await asyncio.create_subprocess_exec(*words, env={**os.environ, "PYTHONPATH": "."})
-    roots, chambers = config.images_folder / "roots", config.folder / "chambers"
-    assert await comes_true(
-        lambda: bool(list(roots.glob(".blastdoor-scratch-*/root/begun"))) and bool(list(chambers.glob("*")))
-    )
-    process.kill()
-    await process.wait()
-    assert await comes_true(lambda: not list(chambers.glob("*"))), "its warden ends nothing"
-    await built(config, context, "RUN echo one > /one")
-    assert await said(config, "cat /one") == ["one"]
 
 
 def test_a_root_that_is_no_image_yet(config: RuncConfig, tmp_path: Path) -> None:

@@ -160,6 +160,25 @@ def test_t96_what_cannot_be_reaped_keeps_nobody_from_their_work(
     assert bool(new.claims()) == (not left.startswith("a file"))
 
 
+def test_one_that_ends_late_gives_its_gpus_back(
+    groups: Cgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others see what a chamber has until its folder is gone, which is after its processes: one that the driver holds
+    keeps its GPU until then, and not for the rest of the session.
+    """
+    ours, theirs = Estate(tmp_path / "state", groups), Estate(tmp_path / "state", groups)
+    ours.chamber("one", 9)
+    ours.claim("one", ["GPU-0"])
+    theirs.chamber("two", 9)
+    with monkeypatch.context() as stuck:
+        stuck.setattr(os, "scandir", _none_left)
+        with pytest.raises(Unavailable):
+            ours.end("one", 0.01)
+    assert theirs.claims() == {"one": ["GPU-0"]}
+    ours.end_again()
+    assert theirs.claims() == {}
+
+
 @pytest.mark.parametrize("odd", ["no text", "a folder", "gone"])
 def test_a_claim_that_cannot_be_read(groups: Cgroups, tmp_path: Path, odd: str) -> None:
     """It is said, and hides no other: whoever wants a GPU is not told that a chamber could not be prepared."""

@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.backends.skypilot.backend import SkyPilotBackend
-from sandbox.conformance.check import NotConforming
 from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.skypilot import SkyPilotSubject
-from sandbox.errors import Refused
 from tests.sandbox.skypilot.connecting import connected, settings
 from tests.sandbox.skypilot.grounds import ThisMachine
 from tests.sandbox.skypilot.yard import Yard, YardProvisioner
@@ -40,14 +38,3 @@ async def test_row(row: str, tmp_path: Path) -> None:
     finally:
         await subject.close()
     assert (yard.clusters, yard.requests) == ({}, {})
-
-
-async def test_what_it_lacks_is_lacking(tmp_path: Path) -> None:
-    """What is named as missing is refused before anything is rented, or would take longer than the row waits."""
-    refused = ["live_log_and_reports", "stop_with_partial_outputs", "stop_ignored"]
-    refused += ["frame_round_trips", "frame_out_of_turn"]
-    yard = Yard(ThisMachine)
-    for row in refused:
-        with pytest.raises((Refused, NotConforming)):
-            await CONTRACT[row](subject_on(yard, tmp_path))
-    assert yard.launched == []

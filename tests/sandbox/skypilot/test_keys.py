@@ -47,14 +47,6 @@ def test_a_workspace_that_wants_keys_copied(sdk: Any, say: Say, active: str) -> 
     sdk.refuse_keys()
 
 
-def test_a_workspaces_word_wins(sdk: Any, say: Say) -> None:
-    """Why it is refused: by SkyPilot's own rules the launch's switch does not count there."""
-    say("active_workspace: team\nworkspaces: {team: {gcp: {remote_identity: LOCAL_CREDENTIALS}}}")
-    with sdk.skypilot_config.override_skypilot_config(sdk.NO_UPLOAD):
-        told = sdk.skypilot_config.get_effective_workspace_region_config(cloud="gcp", keys=("remote_identity",))
-    assert told == "LOCAL_CREDENTIALS"
-
-
 async def test_keys_are_looked_for_before_anything_is_rented(sdk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check of a place ends with it."""
 
