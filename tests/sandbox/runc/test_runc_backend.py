@@ -66,7 +66,7 @@ async def connected(tmp_path: Path) -> AsyncIterator[Connect]:
     yield connect
     for backend in made:
         await backend.close()
-        assert not list((backend.estate.folder.parent).glob(backend.owner))
+        assert not backend.estate.folder.exists()
         assert not backend.estate.cgroups.exists(f"blastdoor-{backend.owner}")
 
 
@@ -76,7 +76,7 @@ async def ran(backend: RuncBackend, job: Job) -> Outcome:
 
 
 def chambers(backend: RuncBackend) -> list[Path]:
-    return list((backend.estate.folder).iterdir())
+    return list(backend.estate.folder.iterdir())
 
 
 async def test_warm_chambers_are_used_once(connected: Connect) -> None:
@@ -203,16 +203,17 @@ async def test_nobody_collects_what_pid_1_leaves(connected: Connect, monkeypatch
         await connected()
 
 
-async def test_refusals(connected: Connect) -> None:
+async def test_refusals(connected: Connect, tmp_path: Path) -> None:
     """Before anything runs, in one line: a GPU, an image that nobody has, a flag that nobody holds here."""
     backend = await connected()
     with pytest.raises(NoSuchGpu, match=r"wanted no-such-kind:1|this machine has no GPU"):
         await backend.open(Job(command=("true",), limits=Limits(gpu=Gpu(kind="no-such-kind"))))
     with pytest.raises(Refused, match="nobody:latest"):
         await backend.open(Job(command=("true",), image="nobody:latest"))
-    await backend.close()
+    closed = await RuncConfig(folder=tmp_path).connect()
+    await closed.close()
     with pytest.raises(Refused, match="closed"):
-        await backend.open(TRUE)
+        await closed.open(TRUE)
     with pytest.raises(Refused, match="log_driver"):
         await connected(dataclasses.replace(FULL, log_driver=False))
 
