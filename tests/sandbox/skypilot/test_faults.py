@@ -72,25 +72,28 @@ def strike_off(backend: SkyPilotBackend) -> None:
     backend.tenancy.path.touch()
 
 
-async def one_fault(seed: int, folder: Path, warm: int) -> Fate:
-    dice = random.Random(seed)
-    charged: list[float] = []
-    yard, fate, purse = Yard(lambda _: PaperMachine()), Fate(dice), Purse()
-    config = settings(folder, warm=warm)
-    provisioner = YardProvisioner(yard)
+async def lived(
+    yard: Yard, config: SkyPilotConfig, fate: Callable[[str], Fault | None]
+) -> tuple[bool, list[float], Purse]:
+    """An owner of two trials, that may be killed: whether it lives, and what it charged to trials and to its purse."""
+    provisioner, charged, purse = YardProvisioner(yard), list[float](), Purse()
     backend = await connected(provisioner, config)
-    backend.purse = purse if warm else None
+    backend.purse = purse if config.warm else None
     provisioner.fate_of = fate
-    try:
+    with contextlib.suppress(Dead):
         for _ in range(2):
             await trial(backend, charged)
         await backend.close()
-    except Dead:
-        pass
     if provisioner.dead:
         strike_off(backend)
     await _reaped(yard, config)
-    _balanced(yard, purse, charged, config, alive=not provisioner.dead)
+    return not provisioner.dead, charged, purse
+
+
+async def one_fault(seed: int, folder: Path, warm: int) -> Fate:
+    yard, fate, config = Yard(lambda _: PaperMachine()), Fate(random.Random(seed)), settings(folder, warm=warm)
+    alive, charged, purse = await lived(yard, config, fate)
+    _balanced(yard, purse, charged, config, alive=alive)
     return fate
 
 
@@ -136,18 +139,7 @@ async def test_an_owner_killed_at_each_step(method: str, fault: Fault, warm: int
     """SIGKILL at each step, before and after its effect, in the first trial and in the second: nothing is left."""
     for skip in (0, 1):
         yard = Yard(lambda _: PaperMachine())
-        config = settings(tmp_path / str(skip), warm=warm)
-        provisioner = YardProvisioner(yard)
-        backend = await connected(provisioner, config)
-        backend.purse = Purse()
-        provisioner.fate_of = killer(method, fault, skip)
-        with contextlib.suppress(Dead):
-            for _ in range(2):
-                await trial(backend, [])
-            await backend.close()
-        if provisioner.dead:
-            strike_off(backend)
-        await _reaped(yard, config)
+        await lived(yard, settings(tmp_path / str(skip), warm=warm), killer(method, fault, skip))
 
 
 def killer(method: str, fault: Fault, skip: int) -> Callable[[str], Fault | None]:
