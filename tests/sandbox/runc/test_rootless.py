@@ -209,7 +209,7 @@ def user() -> Iterator[User]:
 
 @pytest.mark.docker
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("runtime", ["runc", pytest.param("crun", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runtime", ["runc", pytest.param("crun", marks=pytest.mark.touching("runc"))])
 def test_contract(user: User, runtime: str) -> None:
     """All of it, also that a killed owner leaves nothing; and what is weaker is told."""
     done = user.run("blastdoor", "doctor", "--backend", runtime)
