@@ -17,7 +17,7 @@ from sandbox.errors import Denied, Lost, Refused, SandboxError, TakenAway, Unava
 from sandbox.inputs import InputStore
 from sandbox.job import Ending, Job, Limits
 from sandbox.link import Deadlines
-from tests.modal_emulator import ModalEmulator
+from tests.modal_emulator import ModalEmulator, When
 from tests.modal_emulator.bare import Bare, until
 from tests.sandbox.modal.life import Connect
 
@@ -130,9 +130,12 @@ async def test_gpus_go_the_other_way(backend: ModalBackend, modal_emulator: Moda
     assert (bill["gpu"], bill["gpus"], bill["is_v2"]) == ("A10", 2, False)
 
 
-async def test_a_lost_answer(backend: ModalBackend, modal_emulator: ModalEmulator) -> None:
-    """Create took effect and its answer was lost: the name makes the retry safe, and there is one sandbox (T73)."""
-    modal_emulator.fail("SandboxCreateV2", "after")
+@pytest.mark.parametrize(("when", "times"), [("after", 1), ("before", 5)])
+async def test_a_lost_answer(backend: ModalBackend, modal_emulator: ModalEmulator, when: When, times: int) -> None:
+    """Create took effect and its answer was lost: the name makes the retry safe, and there is one sandbox (T73). So is
+    it where Modal failed before, more often than its package tries.
+    """
+    modal_emulator.fail("SandboxCreateV2", when, Status.INTERNAL, times)
     assert (await ran(backend, "echo well"))[1] == b"well\n"
     assert len(modal_emulator.sandboxes()) == 1
 

@@ -85,9 +85,10 @@ async def test_who_ended_it(status: str, kind: type[Lost]) -> None:
     """Nothing of ours ends by itself, and a candidate may know how to break a sandbox: a control job decides (T80).
     Only words that tell of Modal's own doing make an ending free without one.
     """
-    with pytest.raises(Lost, match=status) as caught:
+    with pytest.raises(Lost) as caught:
         await hold([status]).cause_of_death(1)
     assert type(caught.value) is kind
+    assert status in str(caught.value)
 
 
 async def test_streams_are_let_go_of_only_when_it_is_dead() -> None:
