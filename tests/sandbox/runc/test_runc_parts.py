@@ -256,6 +256,10 @@ def test_evidence_of_version_1(tmp_path: Path) -> None:
     assert (found.is_unified, found.limits_reads) == (False, True)
     limits = {"memory": "1024", "pids": "64", "cpus": "100000 50000", "swap": "4096", "reads": "254:0 67108864"}
     assert found.limits("c") == limits
+    (tmp_path / "mounts").write_text("".join((tmp_path / "mounts").read_text().splitlines(keepends=True)[:3]))
+    bare = Cgroups.of_this_machine(tmp_path / "mounts")
+    assert not bare.limits_reads
+    assert "reads" not in bare.limits("c")
 
 
 def test_controllers_that_are_not_there(tmp_path: Path) -> None:
