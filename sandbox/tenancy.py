@@ -46,8 +46,8 @@ class Tenancy:
         self._clock = clock
         self.place = self._name_of_place()
         self.owner = uuid.uuid4().hex[:12]
-        self._path = self._folder / self.owner
-        self._descriptor: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.path = self._folder / self.owner
+        self._descriptor: int | None = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def mark(self, lifetime_s: float) -> Mark:
@@ -77,7 +77,7 @@ class Tenancy:
     def release(self) -> None:
         if self._descriptor is not None:
             try:
-                self._path.unlink(missing_ok=True)
+                self.path.unlink(missing_ok=True)
             finally:
                 os.close(self._descriptor)
                 self._descriptor = None

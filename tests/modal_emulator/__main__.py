@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from grpclib import Status
@@ -48,7 +47,6 @@ class Emulator:
         await self._sandboxes.ready()
         for server in self._servers.values():
             await server.listen()
-        await self._control.blobs.listen()
         self._control.router_url = self._servers["router"].url
         token_id, token_secret = self._control.token
         urls = {"url": self._servers["control"].url, "router": self._servers["router"].url}
@@ -79,7 +77,6 @@ class Emulator:
         """Everything works again."""
         self._faults.clear()
         self._router.speaking.set()
-        self._control.expired = False
         await self.listen()
 
     async def silence(self) -> None:
@@ -96,9 +93,6 @@ class Emulator:
     async def route_by(self, url: str) -> None:
         """Whoever asks for a worker is sent there; without one, to the worker itself."""
         self._control.router_url = url or self._servers["router"].url
-
-    async def offer(self, wheel: str) -> None:
-        self._images.offer(Path(wheel))
 
     async def sandboxes(self) -> list[dict[str, Any]]:
         return [sandbox.bill() for sandbox in self._sandboxes.all()]
@@ -118,14 +112,8 @@ class Emulator:
     async def found(self) -> list[str]:
         return sorted(needle.decode() for needle in self._journal.found)
 
-    async def remember_keys(self) -> None:
-        self._journal.remembers = True
-
     async def allow_mounts(self) -> None:
         self._sandboxes.may_mount = True
-
-    async def expire_token(self) -> None:
-        self._control.expired = True
 
     async def forget(self) -> None:
         """A new test begins: nothing runs, nothing was called, nothing is broken."""
@@ -133,11 +121,7 @@ class Emulator:
         await self.route_by("")
         await self._sandboxes.clear()
         await self._images.clear()
-        self._control.blobs.clear()
         self._journal.clear()
-
-    async def close(self) -> None:
-        await self._control.blobs.close()
 
 
 async def _command(emulator: Emulator, line: str) -> str:
@@ -164,7 +148,6 @@ async def main() -> None:
             _say(await _command(emulator, line.decode()))
     finally:
         await emulator.forget()
-        await emulator.close()
 
 
 asyncio.run(main())

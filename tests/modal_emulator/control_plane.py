@@ -12,7 +12,6 @@ from google.protobuf.empty_pb2 import Empty
 from grpclib import GRPCError, Status
 from modal_proto import api_pb2
 
-from tests.modal_emulator.blobs import Blobs
 from tests.modal_emulator.faults import Faults
 from tests.modal_emulator.images import BUILDER_VERSION, Files, Images
 from tests.modal_emulator.sandboxes import Order, Result, Sandbox, Sandboxes, new_id
@@ -34,17 +33,14 @@ class ControlPlane:
         self.journal = journal
         self.token = (new_id("ak"), new_id("as"))
         self.router_url = ""
-        self.expired = False
         self._sandboxes = sandboxes
         self._images = images
         self._files = files
-        self.blobs = Blobs()
         self._apps: dict[tuple[str, str], str] = {}
-        self._secrets: dict[str, dict[str, str]] = {}
 
     def admit(self, rpc: str, metadata: Metadata) -> None:
         given = (metadata.get("x-modal-token-id"), metadata.get("x-modal-token-secret"))
-        if given != self.token or self.expired:
+        if given != self.token:
             raise GRPCError(Status.UNAUTHENTICATED, "Token ID or secret is malformed or unknown")
 
     def app_of(self, request: Any) -> str:
@@ -76,24 +72,14 @@ class ControlPlane:
             self._apps[key] = new_id("ap")
         return api_pb2.AppGetOrCreateResponse(app_id=self._apps[key])
 
-    async def SecretGetOrCreate(self, request: api_pb2.SecretGetOrCreateRequest) -> api_pb2.SecretGetOrCreateResponse:
-        secret_id = new_id("st")
-        self._secrets[secret_id] = dict(request.env_dict)
-        return api_pb2.SecretGetOrCreateResponse(secret_id=secret_id)
-
     async def MountBatchedCheckExistence(
         self, request: api_pb2.MountBatchedCheckExistenceRequest
     ) -> api_pb2.MountBatchedCheckExistenceResponse:
         missing = self._files.missing(list(request.sha256_hex_hashes))
         return api_pb2.MountBatchedCheckExistenceResponse(missing_sha256_hex_hashes=missing)
 
-    async def BlobCreate(self, request: api_pb2.BlobCreateRequest) -> api_pb2.BlobCreateResponse:
-        blob_id, url = self.blobs.announce(request.content_length, request.content_sha256_base64)
-        return api_pb2.BlobCreateResponse(blob_ids=[blob_id], upload_urls=api_pb2.UploadUrlList(items=[url]))
-
     async def MountPutFile(self, request: api_pb2.MountPutFileRequest) -> api_pb2.MountPutFileResponse:
-        data = self.blobs.take(request.data_blob_id) if request.data_blob_id else request.data
-        self._files.put(request.sha256_hex, data)
+        self._files.put(request.sha256_hex, request.data)
         return api_pb2.MountPutFileResponse(exists=True)
 
     async def MountGetOrCreate(self, request: api_pb2.MountGetOrCreateRequest) -> api_pb2.MountGetOrCreateResponse:
@@ -109,7 +95,7 @@ class ControlPlane:
         return api_pb2.ImageFromIdResponse(image_id=request.image_id)
 
     async def SandboxCreateV2(self, request: api_pb2.SandboxCreateV2Request) -> api_pb2.SandboxCreateV2Response:
-        sandbox = await self._create(request.app_id, request.definition, request.tags, request.secret_sources, True)
+        sandbox = await self._create(request.app_id, request.definition, request.tags, is_v2=True)
         return api_pb2.SandboxCreateV2Response(
             sandbox_id=sandbox.sandbox_id,
             task_id=sandbox.task_id,
@@ -118,7 +104,7 @@ class ControlPlane:
         )
 
     async def SandboxCreate(self, request: api_pb2.SandboxCreateRequest) -> api_pb2.SandboxCreateResponse:
-        sandbox = await self._create(request.app_id, request.definition, request.tags, [], False)
+        sandbox = await self._create(request.app_id, request.definition, request.tags, is_v2=False)
         return api_pb2.SandboxCreateResponse(sandbox_id=sandbox.sandbox_id, metadata=_metadata(sandbox))
 
     async def SandboxGetTaskId(self, request: api_pb2.SandboxGetTaskIdRequest) -> api_pb2.SandboxGetTaskIdResponse:
@@ -164,21 +150,21 @@ class ControlPlane:
 
     async def SandboxListV2(self, request: api_pb2.SandboxListRequest) -> api_pb2.SandboxListResponse:
         """Newest first, a page at a time, of both kinds."""
-        return self._list(request, self._sandboxes.all())
-
-    async def SandboxList(self, request: api_pb2.SandboxListRequest) -> api_pb2.SandboxListResponse:
-        return self._list(request, [sandbox for sandbox in self._sandboxes.all() if not sandbox.order.is_v2])
+        wanted = {tag.tag_name: tag.tag_value for tag in request.tags}
+        page = [
+            sandbox
+            for sandbox in self._sandboxes.all()
+            if (not request.before_timestamp or sandbox.created_at < request.before_timestamp)
+            and (not request.app_id or sandbox.order.app_id == request.app_id)
+            and (request.include_finished or not sandbox.over.is_set())
+            and wanted.items() <= sandbox.tags.items()
+        ]
+        return api_pb2.SandboxListResponse(sandboxes=[_info(sandbox) for sandbox in page[:PAGE]])
 
     async def SandboxTagsGet(self, request: api_pb2.SandboxTagsGetRequest) -> api_pb2.SandboxTagsGetResponse:
         return api_pb2.SandboxTagsGetResponse(tags=_tags(self._sandboxes.get(request.sandbox_id)))
 
     SandboxTagsGetV2 = SandboxTagsGet
-
-    async def SandboxTagsSet(self, request: api_pb2.SandboxTagsSetRequest) -> Empty:
-        self._sandboxes.get(request.sandbox_id).tags = {tag.tag_name: tag.tag_value for tag in request.tags}
-        return Empty()
-
-    SandboxTagsSetV2 = SandboxTagsSet
 
     async def SandboxGetFromName(
         self, request: api_pb2.SandboxGetFromNameRequest
@@ -198,24 +184,12 @@ class ControlPlane:
                 return api_pb2.SandboxGetFromNameResponse(sandbox_id=sandbox.sandbox_id, metadata=_metadata(sandbox))
         raise GRPCError(Status.NOT_FOUND, f"no running sandbox named {request.sandbox_name!r}")
 
-    def _list(self, request: api_pb2.SandboxListRequest, found: list[Sandbox]) -> api_pb2.SandboxListResponse:
-        wanted = {tag.tag_name: tag.tag_value for tag in request.tags}
-        page = [
-            sandbox
-            for sandbox in found
-            if (not request.before_timestamp or sandbox.created_at < request.before_timestamp)
-            and (not request.app_id or sandbox.order.app_id == request.app_id)
-            and (request.include_finished or not sandbox.over.is_set())
-            and wanted.items() <= sandbox.tags.items()
-        ]
-        return api_pb2.SandboxListResponse(sandboxes=[_info(sandbox) for sandbox in page[:PAGE]])
-
     async def _create(
         self,
         app_id: str,
         definition: api_pb2.Sandbox,
         tags: Iterable[api_pb2.SandboxTag],
-        sources: Iterable[api_pb2.SecretSource],
+        *,
         is_v2: bool,
     ) -> Sandbox:
         order = Order(
@@ -223,20 +197,11 @@ class ControlPlane:
             app=next((name for (_, name), known in self._apps.items() if known == app_id), ""),
             definition=definition,
             tags={tag.tag_name: tag.tag_value for tag in tags},
-            environment=self.environment(definition.secret_ids, sources),
             image=self._images.local(definition.image_id),
             files=self._files.archive(list(definition.mount_ids)) if definition.mount_ids else b"",
             is_v2=is_v2,
         )
         return await self._sandboxes.create(order)
-
-    def environment(self, secret_ids: Iterable[str], sources: Iterable[api_pb2.SecretSource]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for secret_id in secret_ids:
-            found |= self._secrets[secret_id]
-        for source in sources:
-            found |= self._secrets[source.secret_id] if source.secret_id else dict(source.env.contents)
-        return found
 
 
 def _metadata(sandbox: Sandbox) -> api_pb2.SandboxHandleMetadata:

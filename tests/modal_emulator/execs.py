@@ -2,15 +2,11 @@
 
 import asyncio
 import contextlib
-import os
-import signal
 import struct
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 from grpclib import GRPCError, Status
-from modal_proto import task_command_router_pb2 as router_pb2
 
 from sandbox.answers import flag, needed, text
 from tests.modal_emulator.engine import Engine, EngineError
@@ -19,7 +15,6 @@ _AHEAD = 8 << 20  # more than this unread, and the command waits in its write
 _BEHIND = 80 << 20  # what a client that reconnects may still ask for: its window is 64 MiB
 _CHUNK = 1 << 18
 _SILENCE_S = 3.0  # of a command that is over and whose output is still open: a child of it holds the pipe
-_LATE_S = 1.0  # the client's clock for a command's timeout runs out first, and it says -1
 _STDOUT = 1
 
 
@@ -68,11 +63,10 @@ class Output:
 
 
 class Exec:
-    def __init__(self, engine: Engine, container: str, request: Any, environment: dict[str, str]) -> None:
+    def __init__(self, engine: Engine, container: str, request: Any) -> None:
         self._engine = engine
         self._container = container
         self._request = request
-        self._environment = environment
         self.docker_id = ""
         self._writer: asyncio.StreamWriter | None = None
         self._written = 0
@@ -81,11 +75,6 @@ class Exec:
         self._tasks: list[asyncio.Task[None]] = []
         self.stdout = Output()
         self.stderr = Output()
-        self._unwanted: list[Output] = []
-        if request.stdout_config == router_pb2.TASK_EXEC_STDOUT_CONFIG_DEVNULL:
-            self._unwanted.append(self.stdout)
-        if request.stderr_config == router_pb2.TASK_EXEC_STDERR_CONFIG_DEVNULL:
-            self._unwanted.append(self.stderr)
         self.over = asyncio.Event()
         self.code: int | None = None
 
@@ -95,7 +84,7 @@ class Exec:
             "AttachStdout": True,
             "AttachStderr": True,
             "Cmd": list(self._request.command_args),
-            "Env": [f"{name}={value}" for name, value in self._environment.items()],
+            "Env": [f"{name}={value}" for name, value in self._request.env.items()],
             "WorkingDir": self._request.workdir,
         }
         try:
@@ -108,8 +97,6 @@ class Exec:
             raise GRPCError(Status.NOT_FOUND, f"the task is gone: {failure}") from failure
         pump = asyncio.create_task(self._pump(reader))
         self._tasks = [pump, asyncio.create_task(self._watch(pump))]
-        if self._request.timeout_secs:
-            self._tasks.append(asyncio.create_task(self._expire(self._request.timeout_secs)))
 
     async def write(self, offset: int, data: bytes, eof: bool) -> None:
         """Bytes that were written already are skipped, so that a retry writes nothing twice."""
@@ -144,8 +131,7 @@ class Exec:
                 data = await reader.readexactly(size)
                 self._heard += size
                 stream = self.stdout if kind == _STDOUT else self.stderr
-                if stream not in self._unwanted:
-                    await stream.write(data)
+                await stream.write(data)
 
     async def died(self, code: int) -> None:
         """The command's own end counts, not that of children which keep its output open."""
@@ -168,17 +154,3 @@ class Exec:
         await self.stdout.end()
         await self.stderr.end()
         self.over.set()
-
-    async def _expire(self, seconds: float) -> None:
-        await asyncio.sleep(seconds + _LATE_S)
-        pid = int(text(await self._engine.json("GET", f"/exec/{self.docker_id}/json"), "Pid") or 0)
-        # The engine is on this machine: the pid is checked to be in the container's own group before it is ended.
-        if pid and _is_within(pid, self._container):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _is_within(pid: int, container: str) -> bool:
-    try:
-        return container in Path(f"/proc/{pid}/cgroup").read_text()
-    except FileNotFoundError:
-        return False

@@ -43,16 +43,10 @@ class ModalEmulator:
         }
 
     def fail(
-        self,
-        rpc: str,
-        when: When = "before",
-        status: Status = Status.UNAVAILABLE,
-        times: int = 1,
-        app: str = "",
+        self, rpc: str, when: When = "before", status: Status = Status.UNAVAILABLE, times: int = 1, app: str = ""
     ) -> int:
-        """It answers with this status, before or after it did what was asked; below nought times: always.
-
-        Each fault may be kept to the calls that concern one app: then others are not hit by it.
+        """It answers with this status, before or after it did what was asked; below nought times: always. With `app`,
+        only calls that concern this app are hit.
         """
         return self._fault(rpc, when, "status", times, app, status=status)
 
@@ -110,10 +104,6 @@ class ModalEmulator:
         """Clients are sent there for the worker, until the test ends: to a proxy before it."""
         self._do("route_by", url=url)
 
-    def offer(self, wheel: Path) -> None:
-        """Images that are built from now on find this package as if it came from an index."""
-        self._do("offer", wheel=str(wheel))
-
     def sandboxes(self) -> list[dict[str, Any]]:
         """All that were made since the test began, newest first, as an invoice would list them."""
         found: list[dict[str, Any]] = self._do("sandboxes")
@@ -138,16 +128,9 @@ class ModalEmulator:
         """Those that a client did send."""
         return list(self._do("found"))
 
-    def remember_keys(self) -> None:
-        """A retry is known by its key and gets the first try's answer, as Modal may or may not do."""
-        self._do("remember_keys")
-
     def allow_mounts(self) -> None:
         """Root in the sandboxes that are made from now on may mount, until the test ends."""
         self._do("allow_mounts")
-
-    def expire_token(self) -> None:
-        self._do("expire_token")
 
     def blemishes(self) -> dict[str, list[str]]:
         """Calls that the emulator has not, and calls at which it broke: both must fail the test."""
@@ -166,16 +149,8 @@ class ModalEmulator:
             self._process.kill()
             self._process.wait()
 
-    def _fault(
-        self,
-        rpc: str,
-        when: When,
-        kind: str,
-        times: int,
-        app: str,
-        status: Status = Status.OK,
-        seconds: float = 0.0,
-    ) -> int:
+    def _fault(self, rpc: str, when: When, kind: str, times: int, app: str, **more: Any) -> int:
+        status, seconds = more.get("status", Status.OK), more.get("seconds", 0.0)
         how = {"kind": kind, "status": status.name, "times": times, "seconds": seconds}
         return int(self._do("fail", rpc=rpc, when=when, app=app, **how))
 

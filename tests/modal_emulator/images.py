@@ -5,17 +5,15 @@ import io
 import json
 import tarfile
 from collections.abc import Mapping
-from pathlib import Path
 
 from grpclib import GRPCError, Status
 from modal_proto import api_pb2
 
 from tests.modal_emulator.engine import Engine, EngineError
 from tests.modal_emulator.sandboxes import new_id
-from tests.modal_emulator.stand_in import BASE, WHEELS, build, stand_in
+from tests.modal_emulator.stand_in import BASE, build, stand_in
 
 BUILDER_VERSION = "2025.06"
-_OFFERED = ".offered-wheels"
 
 
 class Files:
@@ -64,20 +62,15 @@ class Images:
         self._known: dict[str, str] = {}  # image id at Modal -> image on the engine
         self._built: dict[str, str] = {}  # digest of a definition -> image id at Modal
         self._made: set[str] = set()
-        self._wheels: dict[str, bytes] = {}
 
     async def ready(self) -> None:
         self._base = await stand_in(self._engine)
-
-    def offer(self, wheel: Path) -> None:
-        """Builds from now on find it as if it came from an index."""
-        self._wheels[wheel.name] = wheel.read_bytes()
 
     async def clear(self) -> None:
         """What was built goes; sandboxes that used it are gone before."""
         for name in self._made:
             await self._engine.json("DELETE", f"/images/{name}", force="true")
-        for kept in (self._made, self._known, self._built, self._wheels):
+        for kept in (self._made, self._known, self._built):
             kept.clear()
 
     def local(self, image_id: str) -> str:
@@ -106,10 +99,6 @@ class Images:
             return lines[0].split()[1]
         name = f"blastdoor-modal-emulator:{self._emulator}-{key[:12]}"
         extra = {file.filename: file.data for file in image.context_files}
-        if self._wheels:
-            extra |= {f"{_OFFERED}/{wheel}": data for wheel, data in self._wheels.items()}
-            first = next(place for place, line in enumerate(lines) if line.startswith("FROM "))
-            lines.insert(first + 1, f"COPY {_OFFERED} {WHEELS}")
         extra["Dockerfile"] = ("\n".join(lines) + "\n").encode()
         mounts = [image.context_mount_id] if image.context_mount_id else []
         await build(self._engine, name, self._files.archive(mounts, extra), json.dumps(dict(image.build_args)))

@@ -7,6 +7,7 @@ from grpclib.protocol import H2Protocol
 from grpclib.server import Server
 
 from held_port import HeldPort
+from tests.modal_emulator.service import abort
 
 _ACCEPTING = 5  # turns of the loop, after which all that came has its connection
 
@@ -52,5 +53,4 @@ class Listener:
             for _ in range(_ACCEPTING):
                 await asyncio.sleep(0)
             for known in server.connected:
-                if transport := getattr(known.connection, "_transport", None):  # one that is closed has none
-                    transport.abort()
+                abort(known.connection)

@@ -36,8 +36,7 @@ class Router:
         """Once for an exec id: a retry finds it running."""
         sandbox = self._sandboxes.of_task(request.task_id)
         if request.exec_id not in sandbox.execs:
-            environment = self._control.environment(request.secret_ids, request.secret_sources) | dict(request.env)
-            command = Exec(self._engine, sandbox.container, request, environment)
+            command = Exec(self._engine, sandbox.container, request)
             sandbox.execs[request.exec_id] = command
             try:
                 await command.start()
@@ -64,11 +63,6 @@ class Router:
         await self._heard()
         await self._command(request.task_id, request.exec_id).write(request.offset, request.data, request.eof)
         return router_pb2.TaskExecStdinWriteResponse()
-
-    async def TaskExecPoll(self, request: router_pb2.TaskExecPollRequest) -> router_pb2.TaskExecPollResponse:
-        await self._heard()
-        code = self._command(request.task_id, request.exec_id).code
-        return router_pb2.TaskExecPollResponse() if code is None else router_pb2.TaskExecPollResponse(code=code)
 
     async def TaskExecWait(self, request: router_pb2.TaskExecWaitRequest) -> router_pb2.TaskExecWaitResponse:
         command = self._command(request.task_id, request.exec_id)

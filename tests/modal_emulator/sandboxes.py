@@ -35,7 +35,6 @@ class Order:
     app: str
     definition: api_pb2.Sandbox
     tags: dict[str, str]
-    environment: dict[str, str]
     image: str
     files: bytes = b""
     is_v2: bool = True
@@ -55,7 +54,6 @@ class Sandbox:
     over: asyncio.Event = field(default_factory=asyncio.Event)
     execs: dict[str, Exec] = field(default_factory=dict)
     timers: list[asyncio.Task[None]] = field(default_factory=list)
-    busy_at: float = field(default_factory=time.monotonic)
 
     @property
     def name(self) -> str:
@@ -122,8 +120,6 @@ class Sandboxes:
             await self.end(sandbox, Result.GENERIC_STATUS_INIT_FAILURE, 1, str(failure))
             raise GRPCError(Status.FAILED_PRECONDITION, f"the container did not start: {failure}") from failure
         sandbox.timers.append(asyncio.create_task(self._expire(sandbox, order.definition.timeout_secs)))
-        if idle := order.definition.idle_timeout_secs:
-            sandbox.timers.append(asyncio.create_task(self._expire_idle(sandbox, idle)))
         return sandbox
 
     def get(self, sandbox_id: str) -> Sandbox:
@@ -198,7 +194,6 @@ class Sandboxes:
             "Image": sandbox.order.image,
             "Entrypoint": [],
             "Cmd": list(wanted.entrypoint_args) or ["sleep", "172800"],
-            "Env": [f"{name}={value}" for name, value in sandbox.order.environment.items()],
             "WorkingDir": wanted.workdir,
             "User": "0:0",
             "NetworkDisabled": True,  # not even the one called none, which takes half of a start
@@ -223,13 +218,6 @@ class Sandboxes:
     async def _expire(self, sandbox: Sandbox, seconds: float) -> None:
         await asyncio.sleep(seconds)
         await self.end(sandbox, Result.GENERIC_STATUS_TIMEOUT, 124)
-
-    async def _expire_idle(self, sandbox: Sandbox, seconds: float) -> None:
-        while (left := sandbox.busy_at + seconds - time.monotonic()) > 0:
-            await asyncio.sleep(left)
-            if any(not command.over.is_set() for command in sandbox.execs.values()):
-                sandbox.busy_at = time.monotonic()
-        await self.end(sandbox, Result.GENERIC_STATUS_IDLE_TIMEOUT, 137)
 
     async def _happened(self, sandbox: Sandbox, event: Mapping[str, Any]) -> None:
         if text(event, "Action") == "oom":

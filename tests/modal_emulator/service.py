@@ -6,6 +6,7 @@ the client was killed while it waited for the answer.
 
 import asyncio
 import inspect
+import operator
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
@@ -19,19 +20,16 @@ Metadata = Mapping[str, Any]
 Effect = Callable[[Message], Awaitable[Message]] | Callable[[Message], AsyncIterator[Message]]
 
 
-class Journal:
-    """What was called, in order; what was called that is not there; where the emulator itself broke.
+_connection_of = operator.attrgetter("_stream.connection")  # grpclib has no face for it
 
-    With `remembers`, a retry is known by its key and gets the first try's answer. Whether Modal does that is not
-    known, so both ways can be had; the unkind one is the default.
-    """
+
+class Journal:
+    """What was called, in order; what was called that is not there; where the emulator itself broke."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.unimplemented: list[str] = []
         self.broken: list[str] = []
-        self.answers: dict[tuple[str, str], Message] = {}
-        self.remembers = False
         self.working: set[asyncio.Task[Message]] = set()
         self.sought: list[bytes] = []
         self.found: set[bytes] = set()
@@ -45,9 +43,14 @@ class Journal:
     def clear(self) -> None:
         self.sought = []
         self.found = set()
-        for kept in (self.calls, self.unimplemented, self.broken, self.answers):
+        for kept in (self.calls, self.unimplemented, self.broken):
             kept.clear()
-        self.remembers = False
+
+
+def abort(connection: Any) -> None:
+    """The wire is cut. One that is closed has no transport."""
+    if transport := getattr(connection, "_transport", None):
+        transport.abort()
 
 
 class Service(Protocol):
@@ -84,15 +87,15 @@ def _method(service: Service, rpc: str) -> Callable[[Any, "Stream[Any, Any]"], A
             if inspect.isasyncgenfunction(effect):
                 await _stream(service, rpc, service.app_of(request), effect(request), stream)
             else:
-                await stream.send_message(await _once(service, rpc, effect, request, stream.metadata or {}))
+                await stream.send_message(await _once(service, rpc, effect, request))
         except Cut:
-            stream._stream.connection._transport.abort()
+            abort(_connection_of(stream))
 
     return method
 
 
-async def _once(service: Service, rpc: str, effect: Any, request: Message, metadata: Metadata) -> Message:
-    task = asyncio.create_task(_whole(service, rpc, effect, request, metadata))
+async def _once(service: Service, rpc: str, effect: Any, request: Message) -> Message:
+    task = asyncio.create_task(_whole(service, rpc, effect, request))
     # Without a hold on it, what nobody waits for any more is collected in the middle of its work.
     service.journal.working.add(task)
     task.add_done_callback(service.journal.working.discard)
@@ -100,13 +103,10 @@ async def _once(service: Service, rpc: str, effect: Any, request: Message, metad
     return await asyncio.shield(task)
 
 
-async def _whole(service: Service, rpc: str, effect: Any, request: Message, metadata: Metadata) -> Message:
+async def _whole(service: Service, rpc: str, effect: Any, request: Message) -> Message:
     app = service.app_of(request)
     await service.faults.strike(rpc, "before", app)
-    key = (rpc, str(metadata.get("x-idempotency-key")))
-    answer = service.journal.answers.get(key) if service.journal.remembers else None
-    if answer is None:
-        answer = service.journal.answers[key] = await _done(service, rpc, effect(request))
+    answer = await _done(service, rpc, effect(request))
     await service.faults.strike(rpc, "after", app)
     return answer
 

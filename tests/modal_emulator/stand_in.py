@@ -1,7 +1,7 @@
 """The image that stands for python:3.11-slim-bookworm where no registry can be reached.
 
 Debian's own Python is made to look like the official image's in what Modal's builder uses of it: a command `python`
-and a pip. Set-uid programs stay, as they do there. pip finds what a test offers and asks no index.
+and a pip, which asks no index. Set-uid programs stay, as they do there.
 """
 
 import hashlib
@@ -16,17 +16,16 @@ from tests.modal_emulator.engine import Engine, EngineError
 
 BASE = "python:3.11-slim-bookworm"
 NAME = "blastdoor-modal-emulator:base"
-WHEELS = "/var/lib/wheels"
 _GROUNDS = (BASE, "blastdoor-base:latest", "blastdoor-trial:latest")
 _LABEL = "blastdoor.modal-emulator.definition"
-_LINES = f"""
+_LINES = """
 COPY pip /var/lib/pip-to-be/pip
-RUN mkdir -p {WHEELS} && rm -f /usr/lib/python3*/EXTERNALLY-MANAGED \
-    && {{ python3 -m pip --version || cp -r /var/lib/pip-to-be/pip "$(python3 -c \
-       'import sysconfig; print(sysconfig.get_path("purelib"))')/"; }} \
-    && {{ command -v python || ln -s "$(command -v python3)" /usr/local/bin/python; }} \
+RUN rm -f /usr/lib/python3*/EXTERNALLY-MANAGED \
+    && { python3 -m pip --version || cp -r /var/lib/pip-to-be/pip "$(python3 -c \
+       'import sysconfig; print(sysconfig.get_path("purelib"))')/"; } \
+    && { command -v python || ln -s "$(command -v python3)" /usr/local/bin/python; } \
     && rm -r /var/lib/pip-to-be && python -m pip --version
-ENV PIP_NO_INDEX=1 PIP_FIND_LINKS={WHEELS} PIP_ROOT_USER_ACTION=ignore
+ENV PIP_NO_INDEX=1 PIP_ROOT_USER_ACTION=ignore
 """
 
 

@@ -49,9 +49,9 @@ class ModalBackend:
 
     def __init__(self, config: "ModalConfig", engine: "ModalEngine", images: "Images", tenancy: Tenancy) -> None:
         self._config = config
-        self._engine = engine
+        self.engine = engine
         self._images = images
-        self._tenancy = tenancy
+        self.tenancy = tenancy
         self._pulse = Pulse(engine.hello, config.deadlines.silence)
         self._ender = Ender(engine, self._settle)
         self._warm: WarmPool[Standing] = WarmPool(config.warm, config.warm_idle)
@@ -95,16 +95,16 @@ class ModalBackend:
 
     @property
     def owner(self) -> str:
-        return self._tenancy.owner
+        return self.tenancy.owner
 
     @property
     def place(self) -> str:
         """Whose sandboxes we can end: those of owners on this machine, in this app."""
-        return f"{self._tenancy.place}/{self._config.app}/{self._config.environment or ''}"
+        return f"{self.tenancy.place}/{self._config.app}/{self._config.environment or ''}"
 
     @property
     def registry(self) -> str:
-        return f"modal/{self._engine.app_id}"
+        return f"modal/{self.engine.app_id}"
 
     @property
     def warm_ready(self) -> int:
@@ -135,14 +135,14 @@ class ModalBackend:
 
     async def answers(self) -> None:
         """Raises Unavailable when Modal does not; what is asked starts nothing and costs nothing."""
-        await self._engine.hello()
+        await self.engine.hello()
 
     async def lifetimes(self, given_up: Mapping[str, float]) -> dict[str, float]:
         """By Modal's own list, which has those that are over, too. One that it does not have never came to be: that is
         believed once a create cannot take effect any more, and only while Modal cannot have forgotten it.
         """
         found, now = dict[str, float](), time.time()
-        for name, life in zip(given_up, await self._engine.lives([{NAME: name} for name in given_up]), strict=True):
+        for name, life in zip(given_up, await self.engine.lives([{NAME: name} for name in given_up]), strict=True):
             if life.seconds is not None:
                 found[name] = life.seconds
             elif not life.listed and now - given_up[name] > IN_FLIGHT_S and 0 <= now - named_at(name) < LISTED_S:
@@ -150,7 +150,7 @@ class ModalBackend:
         return found
 
     async def reap(self) -> list[str]:
-        ended, left = await reap(self._engine, self._tenancy)
+        ended, left = await reap(self.engine, self.tenancy)
         self.unreaped = tuple(left)
         return ended
 
@@ -167,10 +167,10 @@ class ModalBackend:
         try:
             await self._ender.close()
         finally:
-            self._tenancy.release()
+            self.tenancy.release()
             await self._guard.dismiss(all_ended=self._ender.is_clean)
             await self._images.close()
-            await self._engine.close()
+            await self.engine.close()
 
     def _new_name(self) -> str:
         return name_of(self.owner)
@@ -181,7 +181,7 @@ class ModalBackend:
         Until then nothing is there: a caller that gives up on a slow image or upload is let go at once.
         """
         image = await self._images.of(job)
-        await self._engine.check()
+        await self.engine.check()
         making = asyncio.create_task(self._make_unshielded(job, image, seconds, name))
         self._making.add(making)
         making.add_done_callback(self._making.discard)
@@ -197,7 +197,7 @@ class ModalBackend:
         limits = job.limits
         rate = self._config.rates.per_second(limits)
         # Only now: a slow image must not bring its end closer for those who reap elsewhere.
-        mark = self._tenancy.mark(self._config.deadlines.provision + seconds + CLOCKS_S)
+        mark = self.tenancy.mark(self._config.deadlines.provision + seconds + CLOCKS_S)
         wanted = order.Order(
             name=name,
             tags=tags_of(mark, name),
@@ -217,7 +217,7 @@ class ModalBackend:
             self._unpaid[wanted.name] = (asked, rate)
         self._ender.expect(wanted.name)
         try:
-            sandbox = await self._engine.create(wanted, self._config.deadlines.provision)
+            sandbox = await self.engine.create(wanted, self._config.deadlines.provision)
         except SandboxError as error:
             self._ender.given_up(wanted.name)
             await self._write_off(wanted.name, rate, asked, error)

@@ -164,7 +164,7 @@ class Sandbox:
     async def ended(self) -> Ended | None:
         """None while it runs. Raises Lost when Modal has forgotten it."""
         code = await call("poll", self._inner.poll.aio(), CALL_S)
-        return None if code is None else Ended(_status_of(self._inner), code)
+        return None if code is None else Ended(status_of(self._inner), code)
 
     async def end(self) -> None:
         """Terminate, confirmed by Modal; what fails is tried again. Harmless when it is gone.
@@ -214,7 +214,7 @@ def _original(sandbox: modal.Sandbox) -> object:
     return found
 
 
-def _status_of(sandbox: modal.Sandbox) -> str:
+def status_of(sandbox: modal.Sandbox) -> str:
     """The package shows an exit code only; the status that came with it tells memory from a kill, and lies beneath."""
     result = getattr(getattr(_original(sandbox), "_impl", None), "result", None)
     if result is None:
@@ -338,7 +338,7 @@ class ModalEngine:
             request = api_pb2.SandboxListRequest(app_id=self.app_id, include_finished=True, tags=listed)
             async with gate:
                 page = await call("list what is over", _listed(self._client, request), CALL_S)
-            return _life_of(page.sandboxes)
+            return life_of(page.sandboxes)
 
         return list(await asyncio.gather(*map(look, wanted)))
 
@@ -362,7 +362,7 @@ async def _page(client: "modal.client._Client", request: api_pb2.SandboxListRequ
 _listed = synchronize_api(_page).aio  # type: ignore[no-untyped-call]  # the package's own, untyped
 
 
-def _life_of(found: Sequence[api_pb2.SandboxInfo]) -> Life:
+def life_of(found: Sequence[api_pb2.SandboxInfo]) -> Life:
     """Rounded up to whole seconds; a retried create may have made more than one. An end that is none, or that came
     before its beginning, tells no time.
     """

@@ -80,7 +80,7 @@ class RuncBackend:
         self._pulse = Pulse(self.answers, config.deadlines.silence)
         self._warm: WarmPool[LiveChamber] = WarmPool(config.warm, head_start_s=HEAD_START_S)
         self._guard = Guard(estate.owner, "sandbox.backends.runc.warden", str(config.folder))
-        self._keeper = Keeper(estate)
+        self.keeper = Keeper(estate)
         self._open: set[LiveChamber] = set()
         self._making: set[asyncio.Task[LiveChamber]] = set()
         self._closed = False
@@ -112,7 +112,7 @@ class RuncBackend:
         backend = cls(config, runtime, estate, posture, rights)
         try:
             await backend._guard.post()
-            await backend._in_thread(backend._keeper.start)
+            await backend._in_thread(backend.keeper.start)
             # The next owner cleans up after owners that died together with their wardens.
             backend.reaped = tuple(await backend.reap())
         except BaseException:
@@ -163,8 +163,8 @@ class RuncBackend:
     async def guarded(self) -> None:
         """Nothing is started before. Raises Unavailable when no warden can be had."""
         await self._guard.ready()
-        if not self._keeper.lives:
-            await self._in_thread(self._keeper.start)
+        if not self.keeper.lives:
+            await self._in_thread(self.keeper.start)
 
     async def answers(self) -> None:
         """Nothing stands between us and the kernel."""
@@ -184,7 +184,7 @@ class RuncBackend:
         all_ended = False
         try:
             await self._in_thread(self._estate.release, pool=self._enders)
-            self._keeper.collect()
+            self.keeper.collect()
             all_ended = True
         finally:
             await self._guard.dismiss(all_ended=all_ended)

@@ -20,8 +20,8 @@ from sandbox.mounts import MOUNTS, mounts_of
 WANTED = ("cpu", "memory", "pids")
 KILL_S = 20.0
 _PAUSE_S = 0.002
-_OURS = Path("/proc/self/cgroup")
-_SWAPS = Path("/proc/swaps")
+OURS = Path("/proc/self/cgroup")
+SWAPS = Path("/proc/swaps")
 # In version 2 a group whose controllers are handed on has no processes itself: ours go into one beside the chambers'.
 SEAT = "blastdoor-seat"
 _SWAP_MAX, _MEMORY_AND_SWAP = "memory.swap.max", "memory.memsw.limit_in_bytes"
@@ -48,7 +48,7 @@ class Cgroups:
     @classmethod
     def of_this_machine(cls, mounts: Path = MOUNTS) -> "Cgroups":
         """Raises Refused where the kernel, or who started us, gives no controller that a limit needs."""
-        place = _delegated(_OURS.read_text()) if rights_here().rootless else ""
+        place = _delegated(OURS.read_text()) if rights_here().rootless else ""
         found = cls(tuple(_hierarchies(mounts.read_bytes(), place)), place)
         if missing := [name for name in WANTED if not found._with(name)]:
             raise Refused(
@@ -328,6 +328,6 @@ def _counted(text: str, name: str) -> int:
 
 def _swaps() -> bool:
     try:
-        return len(_SWAPS.read_text().splitlines()) > 1
+        return len(SWAPS.read_text().splitlines()) > 1
     except OSError:
         return False

@@ -32,11 +32,11 @@ def covered(work: Callable[[], T], folders: Mapping[Path, Path], namespace: int 
     """
 
     def alone() -> T:
-        _called("unshare", _CLONE_FS)
+        called("unshare", _CLONE_FS)
         if namespace is not None:
-            _called("setns", namespace, _CLONE_NEWNS)
-        _called("unshare", _CLONE_NEWNS)
-        _called("mount", b"none", b"/", None, ctypes.c_ulong(_PRIVATE), None)
+            called("setns", namespace, _CLONE_NEWNS)
+        called("unshare", _CLONE_NEWNS)
+        called("mount", b"none", b"/", None, ctypes.c_ulong(_PRIVATE), None)
         for folder, below in folders.items():
             _cover(folder, below)
         return work()
@@ -49,7 +49,7 @@ def covered(work: Callable[[], T], folders: Mapping[Path, Path], namespace: int 
 def _cover(folder: Path, below: Path) -> None:
     place, layers = os.fsencode(folder), os.fsencode(overlay_layers(str(folder), str(below)))
     try:
-        _called("mount", b"overlay", place, b"overlay", ctypes.c_ulong(_READ_ONLY), layers)
+        called("mount", b"overlay", place, b"overlay", ctypes.c_ulong(_READ_ONLY), layers)
     except OSError as error:
         if error.errno not in (errno.ENODEV, errno.EPERM, errno.EINVAL):
             raise Unavailable(f"start: {folder} cannot be mounted ({error.strerror})") from error
@@ -59,7 +59,7 @@ def _cover(folder: Path, below: Path) -> None:
         ) from error
 
 
-def _called(name: str, *words: object) -> None:
+def called(name: str, *words: object) -> None:
     if getattr(_LIBC, name)(*words):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), name)

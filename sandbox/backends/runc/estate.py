@@ -28,7 +28,6 @@ _PLACE = "place"
 _AGAIN_S = 0.5
 # In memory, and open to everybody: nobody removes there what is another's.
 MEMORY = Path("/dev/shm")
-_MOUNTS = MOUNTS
 
 
 def group_of(owner: str, chamber: str = "") -> str:
@@ -44,12 +43,12 @@ class Estate:
         self.cgroups = cgroups
         try:
             make_private(folder)
-            self._tenancy = Tenancy(folder / "owners")
+            self.tenancy = Tenancy(folder / "owners")
         except OSError as error:
             raise Refused(
                 f"{folder} cannot hold chambers ({error.strerror}); check its rights and free space"
             ) from error
-        self.owner = self._tenancy.owner
+        self.owner = self.tenancy.owner
         self._unended: set[str] = set()
         self.folder = _home(folder, self.owner)
         try:
@@ -114,13 +113,13 @@ class Estate:
     def release(self) -> None:
         """Raises Unavailable while something of it does not end; then it is still ours."""
         sweep(self._shared, self.owner, self.cgroups)
-        self._tenancy.release()
+        self.tenancy.release()
 
     def reap(self) -> tuple[list[str], list[str]]:
         """End what owners left that are gone, never a living one's: what was ended, and what could not be."""
-        place = self._tenancy.place
+        place = self.tenancy.place
         others = ((it, Mark(it, place, 0)) for it in owners(self._shared) if it != self.owner)
-        over, unknown = self._tenancy.sorted_out(others)
+        over, unknown = self.tenancy.sorted_out(others)
         ended: list[str] = []
         left = [f"blastdoor-{it}" for it in unknown]
         for owner in over:
@@ -204,4 +203,4 @@ def _is_ours(place: Path) -> bool:
 
 
 def _is_memory(folder: Path) -> bool:
-    return any(it.folder == str(folder) and it.kind == "tmpfs" for it in mounts_of(_MOUNTS.read_bytes()))
+    return any(it.folder == str(folder) and it.kind == "tmpfs" for it in mounts_of(MOUNTS.read_bytes()))

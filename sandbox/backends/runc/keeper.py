@@ -46,18 +46,18 @@ class Keeper:
 
     def __init__(self, estate: Estate) -> None:
         self._estate = estate
-        self._process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def lives(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
         """Raises Unavailable where none can be had."""
         try:
             door = self._estate.cgroups.lobby(self._estate.group(_NAME))
             script = _KEEP.format(turn=TURN_S, life=LIFE)
-            self._process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 ["sh", "-c", script, "keeper", str(self._estate.folder), str(door.parent.parent), str(door)],
                 env=child_environment(),
                 stdin=subprocess.DEVNULL,
@@ -65,7 +65,7 @@ class Keeper:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            with self._process.stdout or contextlib.nullcontext(None) as said:
+            with self.process.stdout or contextlib.nullcontext(None) as said:
                 word = said.readline() if said else b""
         except OSError as error:
             raise Unavailable(f"no keeper of chambers can be started ({error.strerror})") from error
@@ -74,5 +74,5 @@ class Keeper:
 
     def collect(self) -> None:
         """Once its group has ended."""
-        if self._process:
-            self._process.wait()
+        if self.process:
+            self.process.wait()

@@ -84,9 +84,9 @@ class SkyPilotBackend:
         self.provisioner = provisioner
         self._guard = guard
         self._pause_s = pause_s
-        self._office = Office(config, provisioner, tenancy, pause_s)
+        self.office = Office(config, provisioner, tenancy, pause_s)
         spare_s = config.deadlines.upload + SUBMIT_S + config.deadlines.collect
-        self._pool = Pool(self._office, config.warm, config.lifetime, spare_s)
+        self._pool = Pool(self.office, config.warm, config.lifetime, spare_s)
         self._shipper = shipper or Shipper(config.image_host, InputStore(config.inputs_folder))
         self._pulse = Pulse(self.answers, config.deadlines.silence, ASK_EVERY_S, ANSWERS_S)
         self._making: set[asyncio.Task[RentedChamber]] = set()
@@ -133,7 +133,7 @@ class SkyPilotBackend:
 
         The caller sets money aside by it: a machine that is dearer later on is refused.
         """
-        return await self._office.tell(ask_for(limits)) / 3600
+        return await self.office.tell(ask_for(limits)) / 3600
 
     async def open(self, job: Job) -> RentedChamber:
         if self._closed:
@@ -142,7 +142,7 @@ class SkyPilotBackend:
         self.capabilities.admit(job)
         refuse_container_image(job.image)
         busy_s = box_seconds(job)
-        if self._office.worst_s(busy_s) > self._config.lifetime + self._config.terms.opening_s:
+        if self.office.worst_s(busy_s) > self._config.lifetime + self._config.terms.opening_s:
             raise Refused(
                 f"the job may keep a machine for {busy_s:g} s, but a machine lives {self._config.lifetime:g} s; "
                 "lower limits.wall or limits.build, or raise the lifetime (setting skypilot_lifetime)"
@@ -152,7 +152,7 @@ class SkyPilotBackend:
             # A machine of its own is a realm already.
             shipped = shipped.model_copy(update={"realm": ""})
         await self._guard.ready()
-        await self._office.end_left()
+        await self.office.end_left()
         rented: list[Rented] = []
         making = asyncio.create_task(self._make(shipped, busy_s, until, rented.append))
         self._making.add(making)
@@ -169,15 +169,15 @@ class SkyPilotBackend:
             await (await making).kill()
         for machine in rented:
             await machine.end()
-        if left := self._office.left.intersection(machine.name for machine in rented):
-            return self._office.unended(min(left))
+        if left := self.office.left.intersection(machine.name for machine in rented):
+            return self.office.unended(min(left))
         if self._stands and not rented:
             return Unavailable("nobody waits any more; the campaign pays for what stands, so it cost nothing")
         return asyncio.CancelledError()
 
     async def answers(self) -> None:
         """Raises Unavailable when SkyPilot does not, or the place where it rents."""
-        await self._office.answers()
+        await self.office.answers()
 
     @property
     def registry(self) -> str:
@@ -212,17 +212,17 @@ class SkyPilotBackend:
     async def close(self) -> None:
         """End everything; what SkyPilot does not let us end now is left to the warden, and to its own end."""
         self._closed = True
-        self._office.hurry()
+        self.office.hurry()
         for making in self._making:
             making.cancel()
         await asyncio.gather(*self._making, return_exceptions=True)
         try:
             await self._pool.close()
-            await self._office.close()
+            await self.office.close()
         finally:
             self._shipper.close()
             self.tenancy.release()
-            await self._guard.dismiss(all_ended=not self._office.left)
+            await self._guard.dismiss(all_ended=not self.office.left)
 
     @property
     def _stands(self) -> bool:
@@ -249,9 +249,9 @@ class SkyPilotBackend:
             warm = await self._pool.take(ask, busy_s, idle_s, self.purse, until)
             if warm:
                 return warm
-        most = await self._office.price_as_told(ask)
-        name = self._office.name(busy_s)
-        return FreshBerth(await self._office.rent(name, ask, most, busy_s, idle_s, made))
+        most = await self.office.price_as_told(ask)
+        name = self.office.name(busy_s)
+        return FreshBerth(await self.office.rent(name, ask, most, busy_s, idle_s, made))
 
     def _ship_for(self, job: Job) -> Ship:
         async def ship(machine: Machine, missing: Missing) -> None:

@@ -6,7 +6,6 @@ after. So one that was given back unclean is ended and never used again.
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sandbox.backends.skypilot.machine import Machine
@@ -43,14 +42,11 @@ class Standing:
 class Pool:
     """`spare_s` is what a trial may take on a machine besides its own time: sent, submitted, brought back."""
 
-    def __init__(
-        self, office: Office, most: int, lifetime_s: float, spare_s: float, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, office: Office, most: int, lifetime_s: float, spare_s: float) -> None:
         self._office = office
         self._most = most
         self._lifetime_s = lifetime_s
         self._spare_s = spare_s
-        self._clock = clock
         self._standing: list[Standing] = []
         self._changed = asyncio.Condition()
 
@@ -86,7 +82,7 @@ class Pool:
 
     def _free(self, ask: Ask, busy_s: float, idle_s: float) -> Standing | None:
         for item in self._standing:
-            lasts = item.ends > self._clock() + busy_s + self._spare_s
+            lasts = item.ends > time.time() + busy_s + self._spare_s
             if not item.busy and item.ask.fits(ask) and item.span_s >= idle_s and lasts:
                 return item
         return None

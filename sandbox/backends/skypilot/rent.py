@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _OWN_GIB = 1.0  # engine, our package, the bundle on its way
 _HAIR = 1.0001  # prices are compared after they went through somebody else's floats
-_QUOTE_S = 600.0
+QUOTE_S = 600.0
 T = TypeVar("T")
 
 
@@ -121,7 +121,7 @@ class Office:
         until, quoted = self._quotes.get(ask, (0.0, None))
         if time.monotonic() >= until:
             quoted = await self._heard(self._provisioner.quote(self._config.infra, ask))
-            self._quotes[ask] = (time.monotonic() + _QUOTE_S, quoted)
+            self._quotes[ask] = (time.monotonic() + QUOTE_S, quoted)
         return quoted
 
     def worst_s(self, busy_s: float) -> float:

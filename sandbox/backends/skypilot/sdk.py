@@ -67,7 +67,7 @@ class SkyPilot:
         sdk.click = _Quiet(sdk.click)
         build_environments()
         self._submitting = threading.Lock()
-        self._handles: dict[str, Any] = {}
+        self.handles: dict[str, Any] = {}
 
     async def check(self, place: str) -> None:
         await bounded("check", lambda: _check(place), CHECK_S)
@@ -101,7 +101,7 @@ class SkyPilot:
             finally:
                 asked.set()
             _, handle = sdk.get(request)
-            self._handles[name] = handle
+            self.handles[name] = handle
             machine = handle.launched_resources
             return Landed(_known(machine.get_cost(3600)) or 0.0, first_line(Exception(repr(machine))))
 
@@ -137,7 +137,7 @@ class SkyPilot:
         def work() -> None:
             with contextlib.suppress(exceptions.ClusterDoesNotExist):
                 sdk.get(sdk.down(name))
-            self._handles.pop(name, None)
+            self.handles.pop(name, None)
 
         await bounded("down", work, DOWN_S)
 
@@ -152,7 +152,7 @@ class SkyPilot:
             with scratch("send") as folder:
                 words = folder / "words"
                 try:
-                    brief(self._runner(name), words).rsync(
+                    brief(self.runner(name), words).rsync(
                         str(source), target, up=True, stream_logs=False, timeout=math.ceil(timeout)
                     )
                 except exceptions.CommandError as error:
@@ -163,7 +163,7 @@ class SkyPilot:
 
     async def call(self, name: str, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
         def work() -> tuple[int, bytes]:
-            runner = unheard(self._runner(name))
+            runner = unheard(self.runner(name))
 
             def run(line: str, output: Path) -> int:
                 try:
@@ -184,15 +184,15 @@ class SkyPilot:
 
         return await bounded("call", work, timeout + QUICK_S)
 
-    def _runner(self, name: str) -> Any:
+    def runner(self, name: str) -> Any:
         """SkyPilot's own connection to the cluster's first machine; clusters of ours have no other."""
-        handle = self._handles.get(name)  # one look: another thread may end the cluster meanwhile
+        handle = self.handles.get(name)  # one look: another thread may end the cluster meanwhile
         if handle is None:
             records = sdk.get(sdk.status([name]))
             handle = records[0].get("handle") if records else None
             if handle is None:
                 raise Lost(f"the cluster {name} is gone")
-            self._handles[name] = handle
+            self.handles[name] = handle
         return handle.get_command_runners()[0]
 
 
@@ -226,7 +226,7 @@ def _check(place: str) -> None:
     if cloud not in _enabled():
         _reach(place)  # nobody has access to a place that is away
         raise Denied(f"SkyPilot has no access to {cloud}; set it up and run sky check {cloud}")
-    _refuse_keys()
+    refuse_keys()
 
 
 def _reach(place: str) -> None:
@@ -265,7 +265,7 @@ def _ask_controller(cluster: str) -> int:
         return BROKEN
 
 
-def _refuse_keys() -> None:
+def refuse_keys() -> None:
     """Whatever SkyPilot would copy of this account's keys to a machine, although each launch switches that off."""
     switched = [registry.CLOUD_REGISTRY.from_str(name) for name in SWITCHABLE]
     if left := sky_check.get_cloud_credential_file_mounts(switched):

@@ -112,7 +112,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
 async def campaign(folder: Path, warm: int, provisioner: Outages, width: int = 1) -> Scripted:
     """It ends with every attempt charged once and scored as if nothing had happened; no machine is left."""
     yard, script = provisioner.yard, Script()
-    provisioner._fate = provisioner.fate
+    provisioner.fate_of = provisioner.fate
     site = await rented_site(script, folder / "rented", provisioner, warm)
     task = write_task(folder / "task")
     async with scripted(task, script, *POINTS, site=site, width=width, attempts=len(POINTS), usd=1000.0) as session:

@@ -10,7 +10,7 @@ from sandbox.backends.modal.backend import ModalBackend
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import Bare
-from tests.sandbox.modal.life import close
+from tests.sandbox.modal.life import Connect, dismiss
 
 
 @pytest_asyncio.fixture
@@ -25,7 +25,21 @@ def config(tmp_path: Path) -> ModalConfig:
 
 
 @pytest_asyncio.fixture
-async def backend(modal_emulator: ModalEmulator, config: ModalConfig) -> AsyncIterator[ModalBackend]:
-    backend = await ModalBackend.connect(config)
-    yield backend
-    await close(backend)
+async def connected(modal_emulator: ModalEmulator) -> AsyncIterator[Connect]:
+    """Connects owners, and closes them in the end, their wardens with them: one may watch on for creates under way."""
+    made: list[ModalBackend] = []
+
+    async def connect(config: ModalConfig) -> ModalBackend:
+        made.append(await ModalBackend.connect(config))
+        return made[-1]
+
+    yield connect
+    for backend in made:
+        warden = backend.warden_pid
+        await backend.close()
+        await dismiss(warden)
+
+
+@pytest_asyncio.fixture
+async def backend(connected: Connect, config: ModalConfig) -> ModalBackend:
+    return await connected(config)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from tests.modal_emulator.bare import Bare
 
 LIMITS = Limits(wall=20, grace=1, memory=128 * 1024**2)
 JOB = Job(command=("sh", "-c", "cat main.txt > /work/out/x"), limits=LIMITS)
+Connect = Callable[[ModalConfig], Awaitable[ModalBackend]]
 GPU_JOB = JOB.model_copy(update={"limits": LIMITS.model_copy(update={"gpu": Gpu(kind="A10")})})
 AT_ONCE = 10
 BUNDLE = Bundle({"main.txt": b"hello"})
@@ -117,13 +118,6 @@ async def live(config: ModalConfig, job: Job) -> Life:
         life.warden = backend.warden_pid
         await backend.close()
     return life
-
-
-async def close(backend: ModalBackend) -> None:
-    """And its warden with it, which may watch on for creates under way."""
-    warden = backend.warden_pid
-    await backend.close()
-    await dismiss(warden)
 
 
 async def dismiss(warden: int | None) -> None:

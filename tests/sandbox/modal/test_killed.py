@@ -5,19 +5,18 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import psutil
 import pytest
 
-from sandbox import Ending, Job
-from sandbox.backends.modal.backend import ModalBackend
+from sandbox import Job
 from sandbox.config import ModalConfig
 from tests.modal_emulator import ModalEmulator, When
 from tests.modal_emulator.bare import until
 from tests.sandbox.modal import doomed_owner
-from tests.sandbox.modal.life import BUNDLE, GPU_JOB, JOB, at_once, reap_as_another
+from tests.sandbox.modal.life import GPU_JOB, JOB, at_once, reap_as_another
 from tests.started import WITH_MODAL, Started
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.crash, pytest.mark.touching("modal")]
@@ -100,53 +99,26 @@ async def killed(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_the_warden_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, when: When) -> None:
-    """Even a create that takes effect when its owner is dead already is found and ended by the owner's warden."""
+@pytest.mark.parametrize(
+    ("calls", "with_warden"), [(CALLS, False), (("SandboxCreateV2", "SandboxCreate", "SandboxTerminateV2"), True)]
+)
+async def test_somebody_ends_it(
+    config: ModalConfig, modal_emulator: ModalEmulator, calls: Iterable[str], with_warden: bool, when: When
+) -> None:
+    """At once its warden does, even a create that takes effect when its owner is dead already (T72). With the warden
+    dead too, a reap by another owner is enough.
+    """
 
     async def one(rpc: str) -> str:
         own = config.model_copy(update={"app": f"{rpc}-{when}"})
-        async with killed(modal_emulator, own, rpc, when, with_warden=False):
+        async with killed(modal_emulator, own, rpc, when, with_warden=with_warden):
             await made(modal_emulator, own)
-            return f"{rpc} {when}" if await runs_on(modal_emulator, own, seconds=90) else ""
+            if with_warden:
+                await reap_as_another(own)
+            return f"{rpc} {when}" if await runs_on(modal_emulator, own, seconds=1 if with_warden else 90) else ""
 
-    assert [rpc for rpc in await at_once(map(one, CALLS)) if rpc] == []
+    assert [rpc for rpc in await at_once(map(one, calls)) if rpc] == []
     assert modal_emulator.containers() == []
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-async def test_whoever_reaps_ends_it(config: ModalConfig, modal_emulator: ModalEmulator, when: When) -> None:
-    """With the warden dead too, a reap by another owner is enough."""
-
-    async def one(rpc: str) -> str:
-        own = config.model_copy(update={"app": f"{rpc}-{when}"})
-        async with killed(modal_emulator, own, rpc, when, with_warden=True):
-            await made(modal_emulator, own)
-            await reap_as_another(own)
-            return f"{rpc} {when}" if await runs_on(modal_emulator, own, seconds=1) else ""
-
-    assert [rpc for rpc in await at_once(map(one, CALLS)) if rpc] == []
-    assert modal_emulator.containers() == []
-
-
-async def test_the_living_are_left_alone(config: ModalConfig, modal_emulator: ModalEmulator) -> None:
-    """While one owner dies and is cleaned up after, another one's open chamber goes on and serves."""
-    living = await ModalBackend.connect(config)
-    chamber = await living.open(JOB)
-    async with killed(modal_emulator, config, "TaskExecStdinWrite", "after", with_warden=False):
-        (ours,) = [bill for bill in modal_emulator.sandboxes() if bill["name"] == chamber.name]
-
-        async def is_cleaned_up() -> bool:
-            return len(modal_emulator.running()) == 1
-
-        await until(is_cleaned_up, REACHED_S)
-        other = await ModalBackend.connect(config)
-        assert await other.reap() == []
-        await other.close()
-        assert [bill["sandbox_id"] for bill in modal_emulator.running()] == [ours["sandbox_id"]]
-    outcome = await chamber.run(BUNDLE)
-    assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello"})
-    await living.close()
-    assert modal_emulator.running() == []
 
 
 def bills(emulator: ModalEmulator, config: ModalConfig) -> list[dict[str, Any]]:

@@ -10,8 +10,9 @@ from sandbox.backends.modal.ender import IN_FLIGHT_S
 from sandbox.backends.modal.marks import name_of
 from sandbox.config import ModalConfig
 from sandbox.errors import SandboxError
+from sandbox.job import Job
 from tests.modal_emulator import ModalEmulator
-from tests.sandbox.modal.life import GPU_JOB, JOB, close
+from tests.sandbox.modal.life import GPU_JOB, JOB, Connect
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker]
 
@@ -21,9 +22,9 @@ def minute_ago() -> float:
 
 
 @pytest.mark.parametrize("job", [JOB, GPU_JOB], ids=["without a GPU", "with one"])
-async def test_how_long_it_lived(backend: ModalBackend, modal_emulator: ModalEmulator, job: object) -> None:
+async def test_how_long_it_lived(backend: ModalBackend, modal_emulator: ModalEmulator, job: Job) -> None:
     """No less than Modal charges, rounded up to a second; nothing while it runs, and nothing of another's."""
-    chamber = await backend.open(GPU_JOB if job is GPU_JOB else JOB)
+    chamber = await backend.open(job)
     name = chamber.name
     assert await backend.lifetimes({name: minute_ago()}) == {}
     await chamber.kill()
@@ -44,18 +45,14 @@ async def test_what_never_came_to_be(backend: ModalBackend) -> None:
     assert told == {late: 0.0}
 
 
-async def test_another_owner_is_told_the_same(backend: ModalBackend, config: ModalConfig) -> None:
+async def test_another_owner_is_told_the_same(backend: ModalBackend, config: ModalConfig, connected: Connect) -> None:
     """The list is the app's: whoever goes on with a campaign there may ask. Another app is another list."""
     chamber = await backend.open(JOB)
     await chamber.kill()
-    other = await ModalBackend.connect(config)
-    elsewhere = await ModalBackend.connect(config.model_copy(update={"app": "another"}))
-    try:
-        assert other.registry == backend.registry != elsewhere.registry
-        assert (await other.lifetimes({chamber.name: minute_ago()})).keys() == {chamber.name}
-    finally:
-        await close(other)
-        await close(elsewhere)
+    other = await connected(config)
+    elsewhere = await connected(config.model_copy(update={"app": "another"}))
+    assert other.registry == backend.registry != elsewhere.registry
+    assert (await other.lifetimes({chamber.name: minute_ago()})).keys() == {chamber.name}
 
 
 async def test_nobody_answers(backend: ModalBackend, modal_emulator: ModalEmulator) -> None:

@@ -65,32 +65,16 @@ async def test_terminate_fails_and_is_tried_again(provider: Provider) -> None:
 
 
 async def test_one_whose_answer_was_lost_is_found_by_its_name(provider: Provider) -> None:
-    ender = Ender(provider, lambda _: None)
-    ender.expect("a")
-    sandbox = provider.running["a"] = Stubborn()
-    assert await ender.end("a")
-    assert sandbox.tries == 1
-    await ender.close()
-
-
-async def test_one_that_comes_late_is_looked_for_again(provider: Provider) -> None:
     """A create that was given up may still take effect; nobody calls it gone before that is out of the question."""
     ender = Ender(provider, lambda _: None)
-    ender.expect("a")
-    assert not await ender.end("a")
-    sandbox = provider.running["a"] = Stubborn()
+    ender.expect("late")
+    assert not await ender.end("late")
+    for name in ("there", "late"):
+        provider.running[name] = Stubborn()
+    ender.expect("there")
+    assert await ender.end("there")
     await asyncio.wait_for(until_clean(ender), 60)
-    assert sandbox.tries == 1
-    await ender.close()
-
-
-async def test_one_that_never_comes(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modal_ender, "IN_FLIGHT_S", 0.02)
-    ender = Ender(provider, lambda _: None)
-    ender.expect("a")
-    ender.given_up("a")
-    await ender.end("a")
-    await asyncio.wait_for(until_clean(ender), 60)
+    assert [it.tries for it in provider.running.values()] == [1, 1]
     await ender.close()
 
 

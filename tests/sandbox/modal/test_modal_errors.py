@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import math
 import re
 from types import SimpleNamespace
 from typing import cast
@@ -12,10 +13,11 @@ import modal.exception
 import pytest
 from grpclib import GRPCError, Status
 from grpclib.exceptions import StreamTerminatedError
+from modal_proto import api_pb2
 
 from sandbox.backends.modal import engine as modal_engine
 from sandbox.backends.modal.bounds import within
-from sandbox.backends.modal.engine import ModalEngine, Sandbox, translating_modal_errors
+from sandbox.backends.modal.engine import Life, ModalEngine, Sandbox, life_of, translating_modal_errors
 from sandbox.errors import Denied, Lost, Refused, SandboxError, Unavailable
 
 OWN = [kind for _, kind in inspect.getmembers(modal.exception, inspect.isclass) if issubclass(kind, modal.Error)]
@@ -70,16 +72,23 @@ def test_whose_fault_it_was(error: Exception, kind: type[SandboxError]) -> None:
     assert type(translated(error)) is kind
 
 
-def test_a_token_that_is_over_says_what_to_do() -> None:
-    """Whoever reads it knows the next step."""
-    assert "modal token new" in str(translated(made(modal.exception.AuthError)))
-
-
 def test_a_signed_address_is_not_told() -> None:
     """Where an upload failed, the address has a signature with which anybody could write there."""
     said = str(translated(modal.Error("Put to url https://store.invalid/a?X-Key=AKIA&X-Signature=abc failed: 403")))
     assert "https://store.invalid/a?… failed: 403" in said
     assert "AKIA" not in said
+
+
+def lived(*spans: tuple[float, float]) -> Life:
+    ended = [(begun, api_pb2.TaskInfo(finished_at=over)) for begun, over in spans]
+    return life_of([api_pb2.SandboxInfo(created_at=begun, task_info=info) for begun, info in ended])
+
+
+def test_a_life_is_counted_in_whole_seconds() -> None:
+    """What is no life tells no time: it would free all that was booked, or end the campaign that asks."""
+    assert lived((100.0, 103.2), (100.0, 101.0)) == Life(listed=True, seconds=5)
+    for odd in ((100.0, 0.0), (100.0, 99.0), (0.0, 100.0), (100.0, math.nan), (100.0, math.inf)):
+        assert lived(odd) == Life(listed=True)
 
 
 async def test_our_clock_comes_first() -> None:
@@ -135,7 +144,7 @@ async def test_a_conflict_is_no_end(
         """Nothing to let go of."""
 
     monkeypatch.setattr(modal_engine, "END_PAUSES_S", (0.0,))
-    monkeypatch.setattr(modal_engine, "_status_of", lambda _: "TERMINATED")
+    monkeypatch.setattr(modal_engine, "status_of", lambda _: "TERMINATED")
     calls = {"terminate": terminate, "poll": poll, "detach": detach}
     inner = SimpleNamespace(**{name: SimpleNamespace(aio=work) for name, work in calls.items()})
     sandbox = Sandbox(cast("modal.Sandbox", inner))

@@ -4,6 +4,7 @@ import asyncio
 import time
 
 import pytest
+import pytest_asyncio
 from grpclib import Status
 
 from sandbox.backends.modal.backend import ModalBackend
@@ -14,7 +15,7 @@ from sandbox.errors import Unavailable
 from sandbox.job import Ending, Job, Limits
 from tests.modal_emulator import ModalEmulator
 from tests.modal_emulator.bare import until
-from tests.sandbox.modal.life import close
+from tests.sandbox.modal.life import Connect
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.touching("modal")]
 
@@ -48,6 +49,11 @@ def warm(config: ModalConfig) -> ModalConfig:
     return config.model_copy(update={"warm": 1, "warm_idle": IDLE_S})
 
 
+@pytest_asyncio.fixture
+async def warmed(warm: ModalConfig, connected: Connect) -> ModalBackend:
+    return await connected(warm)
+
+
 class Dying:
     """A waiting chamber whose provider takes its time to end it."""
 
@@ -73,100 +79,79 @@ async def one_ready(backend: ModalBackend) -> bool:
     return backend.warm_ready == 1
 
 
-async def test_nothing_stands_without_a_purse(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
-    backend = await ModalBackend.connect(warm)
-    try:
-        await serve(backend)
-        assert len(modal_emulator.sandboxes()) == 1
-        assert backend.warm_ready == 0
-    finally:
-        await backend.close()
+@pytest.mark.parametrize("purse", [None, 0])
+async def test_nothing_stands_that_nobody_pays_for(
+    warmed: ModalBackend, modal_emulator: ModalEmulator, purse: int | None
+) -> None:
+    """Without a purse, or with an empty one, trials go on with sandboxes of their own."""
+    warmed.purse = None if purse is None else Money(room=purse)
+    await serve(warmed)
+    await asyncio.sleep(0.2)
+    await serve(warmed)
+    assert len(modal_emulator.sandboxes()) == 2
+    assert warmed.warm_ready == 0
 
 
-async def test_waiting_is_the_purses_and_serving_the_trials(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
+async def test_waiting_is_the_purses_and_serving_the_trials(
+    warmed: ModalBackend, warm: ModalConfig, modal_emulator: ModalEmulator
+) -> None:
     """A sandbox that was taken is settled at that moment for what it waited; the trial pays from there."""
-    backend = await ModalBackend.connect(warm)
-    backend.purse = purse = Money()
+    warmed.purse = purse = Money()
     rate, began = warm.rates.per_second(JOB.limits), time.monotonic()
-    try:
-        cold, _ = await serve(backend)
-        assert cold not in purse.reserved
-        await until(lambda: one_ready(backend))
-        taken, usd = await serve(backend)
-        assert taken in purse.settled
-        bill = next(one for one in modal_emulator.sandboxes() if one["name"] == taken)
-        assert bill["seconds"] * rate <= purse.settled[taken] + usd <= (time.monotonic() - began) * rate
-    finally:
-        await backend.close()
+    cold, _ = await serve(warmed)
+    assert cold not in purse.reserved
+    await until(lambda: one_ready(warmed))
+    taken, usd = await serve(warmed)
+    bill = next(one for one in modal_emulator.sandboxes() if one["name"] == taken)
+    assert bill["seconds"] * rate <= purse.settled[taken] + usd <= (time.monotonic() - began) * rate
+    await warmed.close()
     assert purse.settled.keys() == purse.reserved.keys()
     assert all(purse.settled[name] <= purse.reserved[name] for name in purse.settled)
     assert modal_emulator.running() == []
 
 
-async def test_waiting_is_capped(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
+async def test_waiting_is_capped(warmed: ModalBackend, modal_emulator: ModalEmulator) -> None:
     """One that nobody takes is ended when its time is over, and paid for once."""
-    backend = await ModalBackend.connect(warm)
-    backend.purse = purse = Money(room=1)
-    try:
-        await serve(backend)
-        await until(lambda: one_ready(backend))
-        (name,) = purse.reserved
+    warmed.purse = purse = Money(room=1)
+    await serve(warmed)
+    await until(lambda: one_ready(warmed))
+    (name,) = purse.reserved
 
-        async def paid() -> bool:
-            return name in purse.settled
+    async def paid() -> bool:
+        return name in purse.settled
 
-        await until(paid, IDLE_S + 120)
-        ended = next(one for one in modal_emulator.sandboxes() if one["name"] == name)
-        assert ended["ended_at"] is not None
-        assert 0 < purse.settled[name] <= purse.reserved[name]
-    finally:
-        await backend.close()
+    await until(paid, IDLE_S + 120)
+    ended = next(one for one in modal_emulator.sandboxes() if one["name"] == name)
+    assert ended["ended_at"] is not None
+    assert 0 < purse.settled[name] <= purse.reserved[name]
 
 
-async def test_an_empty_purse(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
-    """Trials go on with sandboxes of their own; nothing stands that nobody pays for."""
-    backend = await ModalBackend.connect(warm)
-    backend.purse = Money(room=0)
-    try:
-        await serve(backend)
-        await asyncio.sleep(0.2)
-        await serve(backend)
-        assert len(modal_emulator.sandboxes()) == 2
-    finally:
-        await backend.close()
-
-
-async def test_what_stands_reserves_all_that_it_can_live(config: ModalConfig, modal_emulator: ModalEmulator) -> None:
+async def test_what_stands_reserves_all_that_it_can_live(
+    config: ModalConfig, connected: Connect, modal_emulator: ModalEmulator
+) -> None:
     """Owner and warden can die together (power): then only the lifetime ends it, and the reserve covers that (T75)."""
-    backend = await ModalBackend.connect(config.model_copy(update={"warm": 1}))
+    backend = await connected(config.model_copy(update={"warm": 1}))
     backend.purse = purse = Money(room=1)
-    try:
-        async with await backend.open(LONG):
-            pass
-        await until(lambda: one_ready(backend))
-        (name,) = purse.reserved
-        stands = next(one for one in modal_emulator.sandboxes() if one["name"] == name)
-        assert purse.reserved[name] >= stands["timeout"] * config.rates.per_second(LONG.limits)
-    finally:
-        await backend.close()
+    async with await backend.open(LONG):
+        pass
+    await until(lambda: one_ready(backend))
+    (name,) = purse.reserved
+    stands = next(one for one in modal_emulator.sandboxes() if one["name"] == name)
+    assert purse.reserved[name] >= stands["timeout"] * config.rates.per_second(LONG.limits)
 
 
-async def test_one_that_modal_refuses_is_paid_with_nothing(warm: ModalConfig, modal_emulator: ModalEmulator) -> None:
+async def test_one_that_modal_refuses_is_paid_with_nothing(warmed: ModalBackend, modal_emulator: ModalEmulator) -> None:
     """A quota leaves no hold behind, though the name is looked for a while longer."""
-    backend = await ModalBackend.connect(warm)
-    backend.purse = purse = Money(room=1)
+    warmed.purse = purse = Money(room=1)
     modal_emulator.fail("SandboxCreateV2", status=Status.RESOURCE_EXHAUSTED, times=-1)
 
     async def paid() -> bool:
         return bool(purse.settled)
 
-    try:
-        with pytest.raises(Unavailable, match="quota"):
-            await backend.open(JOB)
-        await until(paid)
-        assert list(purse.settled.values()) == [0.0]
-    finally:
-        await close(backend)
+    with pytest.raises(Unavailable, match="quota"):
+        await warmed.open(JOB)
+    await until(paid)
+    assert list(purse.settled.values()) == [0.0]
     assert modal_emulator.sandboxes() == []
 
 

@@ -4,10 +4,9 @@ The package tries a stream again for ten seconds; here it gives up after some hu
 """
 
 import asyncio
-import contextlib
 import functools
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -16,12 +15,11 @@ from modal.sandbox._task_command_router_client import TaskCommandRouterClient
 from sandbox import Bundle, Chamber, Ending, Job, Outcome, Silent
 from sandbox.backends.modal import backend as modal_backend
 from sandbox.backends.modal.backend import ModalBackend
-from sandbox.config import ModalConfig
 from sandbox.pulse import Pulse
 from sandbox.wire.log import Report
 from tests.fault_proxy import FaultProxy
 from tests.modal_emulator import ModalEmulator
-from tests.sandbox.modal.life import BUNDLE, LIMITS, close
+from tests.sandbox.modal.life import BUNDLE, LIMITS
 
 pytestmark = [pytest.mark.modal, pytest.mark.docker, pytest.mark.touching("modal")]
 
@@ -84,11 +82,14 @@ class Ear:
         del report
 
 
-async def test_T86_a_stream_that_breaks_goes_on_where_it_was(line: Line, config: ModalConfig) -> None:
+@pytest.mark.parametrize("worker_alone", [False, True])
+async def test_T86_a_stream_that_breaks_goes_on_where_it_was(
+    line: Line, backend: ModalBackend, worker_alone: bool
+) -> None:
     """A cut that outlasts the package's own tries costs a trial nothing: not a byte is missing or comes twice."""
-    async with connected(config) as backend, await backend.open(JOB) as chamber:
+    async with await backend.open(JOB) as chamber:
         running, ear = await begun(chamber)
-        line.cut()
+        (line.worker if worker_alone else line).cut()
         await asyncio.sleep(AWAY_S)
         line.heal()
         outcome = await running
@@ -97,10 +98,10 @@ async def test_T86_a_stream_that_breaks_goes_on_where_it_was(line: Line, config:
 
 
 @pytest.mark.parametrize("fault", ["cut", "stall"])
-async def test_T86_nobody_pays_for_a_silence(line: Line, config: ModalConfig, fault: str) -> None:
+async def test_T86_nobody_pays_for_a_silence(line: Line, backend: ModalBackend, fault: str) -> None:
     """A trial whose time passes while Modal answers nobody has not timed out: no control job has to tell so, and its
     end is confirmed once Modal is back."""
-    async with connected(config) as backend, await backend.open(LONG) as chamber:
+    async with await backend.open(LONG) as chamber:
         running, _ = await begun(chamber)
         getattr(line, fault)()
         await asyncio.sleep(WALL_S + AWAY_S)
@@ -110,22 +111,11 @@ async def test_T86_nobody_pays_for_a_silence(line: Line, config: ModalConfig, fa
         assert chamber.bill.final
 
 
-async def test_T86_a_worker_alone_that_breaks_goes_on(line: Line, config: ModalConfig) -> None:
-    """Modal answers, the machine does not for a while: the trial is taken up again."""
-    async with connected(config) as backend, await backend.open(JOB) as chamber:
-        running, ear = await begun(chamber)
-        line.worker.cut()
-        await asyncio.sleep(AWAY_S)
-        line.worker.heal()
-        assert (await running).outputs == {"x": b"hello"}
-    assert ear.lines == ["begun", "over"]
-
-
-async def test_T86_a_bundle_is_sent_through_a_cut(line: Line, config: ModalConfig) -> None:
+async def test_T86_a_bundle_is_sent_through_a_cut(line: Line, backend: ModalBackend) -> None:
     """What was on its way when the line broke arrives once, and whole."""
     large = Bundle({"main.txt": bytes(range(256)) * 8192})
     job = Job(command=("sh", "-c", "sha256sum main.txt > /work/out/x"), limits=LIMITS)
-    async with connected(config) as backend, await backend.open(job) as chamber:
+    async with await backend.open(job) as chamber:
         line.worker.slow(4 << 20)
         running = asyncio.create_task(chamber.run(large))
         await asyncio.sleep(0.2)
@@ -136,21 +126,12 @@ async def test_T86_a_bundle_is_sent_through_a_cut(line: Line, config: ModalConfi
     assert outcome.outputs["x"].split()[0].decode() == hashlib.sha256(large.files["main.txt"]).hexdigest()
 
 
-async def test_T86_a_slow_line(line: Line, config: ModalConfig) -> None:
+async def test_T86_a_slow_line(line: Line, backend: ModalBackend) -> None:
     """A line that takes its time is no silence, and no fault of the program."""
     line.slow(20_000)
-    async with connected(config) as backend, await backend.open(JOB) as chamber:
+    async with await backend.open(JOB) as chamber:
         outcome = await chamber.run(BUNDLE)
     assert (outcome.ending, outcome.outputs) == (Ending.COMPLETED, {"x": b"hello"})
-
-
-@contextlib.asynccontextmanager
-async def connected(config: ModalConfig) -> AsyncIterator[ModalBackend]:
-    backend = await ModalBackend.connect(config)
-    try:
-        yield backend
-    finally:
-        await close(backend)
 
 
 async def begun(chamber: Chamber) -> tuple[asyncio.Task[Outcome], Ear]:

@@ -1,6 +1,8 @@
 """What tests of images without a daemon share."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +13,29 @@ from sandbox.backends.runc.images import Images
 BUSYBOX = "blastdoor-busybox:latest"
 
 
-@pytest.fixture
-async def config(tmp_path: Path) -> AsyncIterator[RuncConfig]:
-    """Images that an engine had, which answers no more; in the end nothing is left of who baked or built."""
-    folder = tmp_path / "images"
-    config = RuncConfig(folder=tmp_path / "runc", images_folder=folder, image_host=f"unix://{tmp_path}/none.sock")
-    images = Images(folder, RuncConfig().image_host)
-    await images.image(BUSYBOX)
+async def comes_true(look: Callable[[], bool]) -> bool:
+    for _ in range(1200):
+        if look():
+            return True
+        await asyncio.sleep(0.1)
+    return False
+
+
+@pytest.fixture(scope="session")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an image that an engine had."""
+    images = Images(tmp_path_factory.mktemp("unpacked") / "images", RuncConfig().image_host)
+    asyncio.run(images.image(BUSYBOX))
     images.close()
+    return images.folder
+
+
+@pytest.fixture
+def config(tmp_path: Path, unpacked: Path) -> Iterator[RuncConfig]:
+    """Images of a test's own, of an engine that answers no more; in the end nothing is left of who baked or built."""
+    folder = tmp_path / "images"
+    subprocess.run(["cp", "-a", "--", str(unpacked), str(folder)], check=True)
+    config = RuncConfig(folder=tmp_path / "runc", images_folder=folder, image_host=f"unix://{tmp_path}/none.sock")
     yield config
     assert not list((config.folder / "chambers").glob("*"))
     assert not list((folder / "roots").glob(".blastdoor-scratch-*"))

@@ -1,5 +1,5 @@
 """A runtime that we drive ourselves keeps the contract: runc all of it always, the others what their code differs in,
-and all where that code was touched; with gVisor in `make thorough`.
+and all in `make thorough`.
 """
 
 from pathlib import Path
@@ -17,10 +17,10 @@ BRIEFLY = ("success_with_outputs", "out_of_memory")
 ROWS = [
     *(("runc", row) for row in CONTRACT),
     *(
-        ("crun", row) if row in BRIEFLY else pytest.param("crun", row, marks=pytest.mark.touching("runc"))
+        (runtime, row) if row in BRIEFLY else pytest.param(runtime, row, marks=pytest.mark.slow)
+        for runtime in ("crun", "runsc")
         for row in CONTRACT
     ),
-    *(("runsc", row) if row in BRIEFLY else pytest.param("runsc", row, marks=pytest.mark.slow) for row in CONTRACT),
 ]
 
 

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,20 @@ from sandbox.backends.runc.images import Images
 from sandbox.backends.runc.workbench import RuncWorkbench
 from tests.conftest import Deep
 from tests.sandbox.make_wheel import make_wheel
-from tests.sandbox.runc.conftest import BUSYBOX
+from tests.sandbox.runc.conftest import BUSYBOX, comes_true
 
 pytestmark = [pytest.mark.docker, pytest.mark.touching("baking")]
 
 TRIAL = "blastdoor-trial:latest"
+
+
+@pytest.fixture
+async def with_trial(config: RuncConfig) -> RuncConfig:
+    """The trial image is there, too."""
+    images = Images(config.images_folder, RuncConfig().image_host)
+    await images.image(TRIAL)
+    images.close()
+    return config
 
 
 def fresh(*, base: str = BUSYBOX, run: tuple[str, ...] = (), **packages: tuple[str, ...]) -> ImageSpec:
@@ -35,14 +43,6 @@ def fresh(*, base: str = BUSYBOX, run: tuple[str, ...] = (), **packages: tuple[s
 async def baked(config: RuncConfig, spec: ImageSpec) -> tuple[BakedImage, list[str]]:
     lines: list[str] = []
     return await config.bake(spec, lines.append), lines
-
-
-async def comes_true(look: Callable[[], bool]) -> bool:
-    for _ in range(600):
-        if look():
-            return True
-        await asyncio.sleep(0.1)
-    return False
 
 
 async def chamber(config: RuncConfig, image: BakedImage, script: str, **files: str) -> Outcome:
@@ -187,12 +187,9 @@ async def test_a_base_that_has_our_folder(config: RuncConfig) -> None:
 
 
 async def test_a_stage_that_leads_elsewhere(
-    config: RuncConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    with_trial: RuncConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a package put in the way of files that we put there later does not lead out of the stage."""
-    images = Images(config.images_folder, RuncConfig().image_host)
-    await images.image(TRIAL)
-    images.close()
     make_wheel(tmp_path, "outer_zzz")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     aside = tmp_path / "aside"
@@ -206,23 +203,20 @@ async def test_a_stage_that_leads_elsewhere(
         await real(bench, archive)
 
     monkeypatch.setattr(RuncWorkbench, "put", put)
-    image, _ = await baked(config, fresh(base=TRIAL, pip=("outer_zzz",)))
+    image, _ = await baked(with_trial, fresh(base=TRIAL, pip=("outer_zzz",)))
     outcome = await chamber(
-        config, image, "python3 -c 'import outer_zzz; print(outer_zzz.NAME)'; python3 -c 'import pip'"
+        with_trial, image, "python3 -c 'import outer_zzz; print(outer_zzz.NAME)'; python3 -c 'import pip'"
     )
     assert outcome.log_tail.startswith(b"outer_zzz\n")
     assert b"No module named 'pip'" in outcome.log_tail
     assert not list(aside.iterdir())
 
 
-async def test_debian_packages(config: RuncConfig) -> None:
+async def test_debian_packages(with_trial: RuncConfig) -> None:
     """A program from Debian runs in a chamber; what was fetched is not in the image."""
-    images = Images(config.images_folder, RuncConfig().image_host)
-    await images.image(TRIAL)
-    images.close()
-    image, _ = await baked(config, fresh(base=TRIAL, apt=("jq",)))
+    image, _ = await baked(with_trial, fresh(base=TRIAL, apt=("jq",)))
     look = "echo '[6,7]' | jq -c 'map(.*7)'; ls -R /var/lib/apt/lists /var/cache/apt/archives /var/log"
-    outcome = await chamber(config, image, look)
+    outcome = await chamber(with_trial, image, look)
     assert outcome.log_tail.startswith(b"[42,49]\n")
     assert b".deb" not in outcome.log_tail
     assert b"Packages" not in outcome.log_tail
@@ -289,7 +283,7 @@ async def test_t96_a_deep_leftover_stops_no_start(deep: Deep, config: RuncConfig
     assert not dead.exists()
 
 
-async def test_t96_no_bit_or_pipe_stays_where_find_is_gone(config: RuncConfig) -> None:
+async def test_t96_no_bit_or_pipe_stays_where_find_is_gone(with_trial: RuncConfig) -> None:
     """What a line did to the image's own programs does not keep us from looking at its files."""
     bind = "import socket; socket.socket(socket.AF_UNIX).bind('/etc/socket')"
     lines = (
@@ -297,11 +291,10 @@ async def test_t96_no_bit_or_pipe_stays_where_find_is_gone(config: RuncConfig) -
         f'mkfifo /etc/pipe; mknod /etc/white c 0 0; python3 -c "{bind}"; find /etc -type p -o -type s > /odd',
         "mv $(which find) /etc/moved",
     )
-    images = Images(config.images_folder, RuncConfig().image_host)
-    await images.image(TRIAL)
-    images.close()
-    image, _ = await baked(config, fresh(base=TRIAL, run=lines))
-    outcome = await chamber(config, image, "cat /odd; stat -c %a /raised '/a b'; ls /etc/pipe /etc/socket /etc/white")
+    image, _ = await baked(with_trial, fresh(base=TRIAL, run=lines))
+    outcome = await chamber(
+        with_trial, image, "cat /odd; stat -c %a /raised '/a b'; ls /etc/pipe /etc/socket /etc/white"
+    )
     said = outcome.log_tail.decode()
     assert "/etc/pipe\n" in said
     assert "\n755\n755\n" in said

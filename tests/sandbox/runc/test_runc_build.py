@@ -1,9 +1,6 @@
 """Images from a Dockerfile without a daemon: no engine answers, and what its lines say is in the chamber."""
 
-import asyncio
 import hashlib
-import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ from sandbox.backends.runc.build import build
 from sandbox.backends.runc.images import Images
 from sandbox.definitions import Dockerfile, read_dockerfile
 from tests.sandbox.runc.conftest import BUSYBOX
-from tests.sandbox.runc.test_runc_bake import chamber, comes_true
+from tests.sandbox.runc.test_runc_bake import chamber
 from tests.sandbox.runc.test_runc_images import PROGRAMS
 from tests.sandbox.runc.test_runc_layers import layer
 
@@ -22,20 +19,6 @@ pytestmark = pytest.mark.docker
 
 NAME = "own:latest"
 LABELS = {"blastdoor.definition": "one"}
-KILLED = """
-import asyncio, sys
-from pathlib import Path
-from sandbox import RuncConfig
-from sandbox.backends.runc.build import build
-from sandbox.definitions import Dockerfile
-
-async def main() -> None:
-    backend = await RuncConfig.model_validate_json(sys.argv[1]).connect()
-    lines = ("RUN touch /begun", "RUN sleep 600")
-    await build(backend, Dockerfile("blastdoor-busybox:latest", lines), Path(sys.argv[2]), "own:latest", {})
-
-asyncio.run(main())
-"""
 
 
 @pytest.fixture
@@ -88,45 +71,26 @@ async def test_an_image_is_a_base(config: RuncConfig, context: Path) -> None:
     assert await said(config, "cat /one /two") == ["one", "two"]
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
+async def test_what_cannot_be_built(config: RuncConfig, context: Path) -> None:
+    """One line says which and why, and the name stands for what it stood for before."""
+    before = await built(config, context, "RUN echo one > /one")
+    for line, reason in (
         ("RUN echo no such thing; exit 7", r"failed: no such thing \(exit 7\)"),
         ("COPY nowhere /opt/", r"nowhere.* \(exit 1\)"),
         ("COPY --from=other /a /b", "only a Docker engine follows"),
         ("FROM other", "only a Docker engine follows"),
         ("ENV LD_PRELOAD=/a", "only a Docker engine follows"),
         ("RUN rm /bin/tar", "has no tar on its PATH"),
-    ],
-)
-async def test_what_cannot_be_built(config: RuncConfig, context: Path, line: str, reason: str) -> None:
-    """One line says which and why, and the name stands for what it stood for before."""
-    before = await built(config, context, "RUN echo one > /one")
-    with pytest.raises(Refused, match=reason):
-        await built(config, context, "RUN echo two > /two", line)
-    assert Images(config.images_folder, config.image_host).loaded()[NAME] == before
+    ):
+        with pytest.raises(Refused, match=reason):
+            await built(config, context, "RUN echo two > /two", line)
+        assert Images(config.images_folder, config.image_host).loaded()[NAME] == before
 
 
 async def test_bounded_in_time(config: RuncConfig, context: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runc_build, "LIMIT_S", 1.0)
     with pytest.raises(Refused, match="took longer than 1 s"):
         await built(config, context, "RUN sleep 600")
-
-
-@pytest.mark.crash
-async def test_builder_that_was_killed(config: RuncConfig, context: Path) -> None:
-    """Its warden ends the line at work, and the next owner removes what was half made."""
-    words = (sys.executable, "-c", KILLED, config.model_dump_json(), str(context))
-    process = await asyncio.create_subprocess_exec(*words, env={**os.environ, "PYTHONPATH": "."})
-    roots, chambers = config.images_folder / "roots", config.folder / "chambers"
-    assert await comes_true(
-        lambda: bool(list(roots.glob(".blastdoor-scratch-*/root/begun"))) and bool(list(chambers.glob("*")))
-    )
-    process.kill()
-    await process.wait()
-    assert await comes_true(lambda: not list(chambers.glob("*"))), "its warden ends nothing"
-    await built(config, context, "RUN echo one > /one")
-    assert await said(config, "cat /one") == ["one"]
 
 
 def test_a_root_that_is_no_image_yet(config: RuncConfig, tmp_path: Path) -> None:

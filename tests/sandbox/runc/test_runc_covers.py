@@ -69,13 +69,13 @@ def test_a_folder_that_is_gone(tmp_path: Path, empty: Path) -> None:
 
 def test_a_kernel_without_it(folder: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says what to do; no chamber is made that shares what it should not."""
-    called = covers._called
+    called = covers.called
 
     def lacking(name: str, *words: object) -> None:
         if words[:1] == (b"overlay",):
             raise OSError(errno.ENODEV, "No such device")
         called(name, *words)
 
-    monkeypatch.setattr(covers, "_called", lacking)
+    monkeypatch.setattr(covers, "called", lacking)
     with pytest.raises(Refused, match="modprobe overlay"):
         covered(pytest.fail, {folder: empty})

@@ -10,6 +10,7 @@ import pytest
 from sandbox import RuncConfig
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.estate import MEMORY, group_of, owners
+from tests.sandbox.runc.conftest import comes_true
 
 pytestmark = [pytest.mark.docker, pytest.mark.crash]
 
@@ -47,12 +48,11 @@ def left_of(folder: Path, owner: str) -> list[str]:
 async def test_nothing_is_left(runtime: str, tmp_path: Path) -> None:
     """The warden ends what a killed owner left, even with a candidate that keeps its own stdin open."""
     found = await doomed(runtime, tmp_path, *STEPS)
-    for _ in range(1200):
-        left = {step: left_of(tmp_path, owner) for step, owner in found.items()}
-        if not any(left.values()):
-            return
-        await asyncio.sleep(0.1)
-    pytest.fail(f"left behind: {left}")
+
+    def left() -> dict[str, list[str]]:
+        return {step: left for step, owner in found.items() if (left := left_of(tmp_path, owner))}
+
+    assert await comes_true(lambda: not left()), left()
 
 
 @pytest.mark.parametrize("runtime", ["runc", "crun"])
@@ -76,18 +76,8 @@ async def test_a_forgotten_chamber_ends_at_its_longest_life(runtime: str, tmp_pa
     assert cgroups.processes(group)
     assert int(life.read_text()) > 3_600
     life.write_text("1\n")
-    for _ in range(1200):
-        if not cgroups.processes(group):
-            break
-        await asyncio.sleep(0.1)
-    else:
-        pytest.fail("it runs on")
-    for _ in range(1200):
-        if not cgroups.processes(group_of(owner)):
-            break
-        await asyncio.sleep(0.1)
-    else:
-        pytest.fail("the keeper stays")
+    assert await comes_true(lambda: not cgroups.processes(group)), "it runs on"
+    assert await comes_true(lambda: not cgroups.processes(group_of(owner))), "the keeper stays"
     backend = await RuncConfig(folder=tmp_path).connect()
     await backend.close()
     assert not left_of(tmp_path, owner)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import uuid
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +31,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"24 1 0:22 / /proc rw - proc proc rw\n30 1 0:26 / {place} rw,nosuid - tmpfs tmpfs rw\n")
     monkeypatch.setattr(estates, "MEMORY", place)
-    monkeypatch.setattr(estates, "_MOUNTS", mounts)
+    monkeypatch.setattr(estates, "MOUNTS", mounts)
     return place
 
 
@@ -56,28 +57,30 @@ def test_an_owner_that_died(memory: Path, groups: Cgroups, tmp_path: Path) -> No
     died.chamber("one", 9)
     (memory / f"blastdoor-{restarted.owner}").rmdir()
     for gone in (died, restarted):
-        gone._tenancy.release()
+        gone.tenancy.release()
     ended, left = Estate(state, groups).reap()
     assert sorted(ended) == sorted([f"blastdoor-{died.owner}-one", f"blastdoor-{restarted.owner}"])
     assert left == []
     assert len(list(memory.iterdir())) == len(owners(state)) == 1
 
 
-@pytest.mark.parametrize("why", ["no memory", "taken"])
-def test_on_disk(memory: Path, groups: Cgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_on_disk(
+    memory: Path, groups: Cgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
     """Where there is no such place, or somebody has the name: nothing of that is touched."""
-    if why == "no memory":
-        monkeypatch.setattr(estates, "MEMORY", tmp_path / "elsewhere")
+    fixed = uuid.uuid4()
+    monkeypatch.setattr(uuid, "uuid4", lambda: fixed)
+    if is_taken:
+        (memory / f"blastdoor-{fixed.hex[:12]}").mkdir()
     else:
-        (tmp_path / "theirs").mkdir()
-        monkeypatch.setattr(estates, "_in_memory", lambda _: tmp_path / "theirs")
+        monkeypatch.setattr(estates, "MEMORY", tmp_path / "elsewhere")
     owner = Estate(tmp_path / "state", groups)
     assert owner.folder == tmp_path / "state/chambers" / owner.owner
     assert owner.folder.is_dir()
     assert not owner.folder.is_symlink()
     assert sweep(tmp_path / "state", owner.owner, groups) == [f"blastdoor-{owner.owner}"]
-    assert list(memory.iterdir()) == []
-    assert (tmp_path / "theirs").is_dir() == (why == "taken")
+    assert len(list(memory.iterdir())) == is_taken
 
 
 def _none_left(*_: object) -> None:
@@ -123,7 +126,7 @@ def test_t96_what_a_dead_owner_left_is_deep(deep: Deep, memory: Path, groups: Cg
     """The next owner ends it like any other."""
     died = Estate(tmp_path / "state", groups)
     deep(died.chamber("one", 9), 1_500)
-    died._tenancy.release()
+    died.tenancy.release()
     assert Estate(tmp_path / "state", groups).reap() == ([f"blastdoor-{died.owner}-one"], [])
 
 
@@ -137,7 +140,7 @@ def test_t96_what_cannot_be_reaped_keeps_nobody_from_their_work(
     died.chamber("one", 9)
     died.claim("one", ["GPU-1"])
     for gone in (died, other):
-        gone._tenancy.release()
+        gone.tenancy.release()
     if left.startswith("a file"):
         (died.folder / "one/stays").write_text("x")
     elif left.startswith("a lock"):
@@ -155,6 +158,25 @@ def test_t96_what_cannot_be_reaped_keeps_nobody_from_their_work(
     new = Estate(state, groups)
     assert new.reap() == ([f"blastdoor-{other.owner}"], [f"blastdoor-{died.owner}"])
     assert bool(new.claims()) == (not left.startswith("a file"))
+
+
+def test_one_that_ends_late_gives_its_gpus_back(
+    groups: Cgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others see what a chamber has until its folder is gone, which is after its processes: one that the driver holds
+    keeps its GPU until then, and not for the rest of the session.
+    """
+    ours, theirs = Estate(tmp_path / "state", groups), Estate(tmp_path / "state", groups)
+    ours.chamber("one", 9)
+    ours.claim("one", ["GPU-0"])
+    theirs.chamber("two", 9)
+    with monkeypatch.context() as stuck:
+        stuck.setattr(os, "scandir", _none_left)
+        with pytest.raises(Unavailable):
+            ours.end("one", 0.01)
+    assert theirs.claims() == {"one": ["GPU-0"]}
+    ours.end_again()
+    assert theirs.claims() == {}
 
 
 @pytest.mark.parametrize("odd", ["no text", "a folder", "gone"])
@@ -179,7 +201,7 @@ def test_a_claim_that_cannot_be_read(groups: Cgroups, tmp_path: Path, odd: str) 
 def test_t96_what_another_user_put_into_memory_stays(memory: Path, groups: Cgroups, tmp_path: Path, what: str) -> None:
     """After a restart anybody may make something of an owner's name there: nothing behind it is removed."""
     died = Estate(tmp_path / "state", groups)
-    died._tenancy.release()
+    died.tenancy.release()
     died.folder.rmdir()
     if what == "a link":
         theirs = tmp_path / "theirs"

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from platform import machine
 from types import SimpleNamespace
@@ -26,8 +26,7 @@ from tests.sandbox.runc.test_runc_layers import entry, layer
 
 NAME = "own:latest"
 PROGRAMS = [(entry(f"bin/{name}", mode=0o755), b"x") for name in ("sh", "head", "tar")]
-
-
+ANOTHER = layer(*PROGRAMS, (entry("etc/who"), b"another")).getvalue()
 HERE = {"os": "linux", "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine(), machine())}
 
 
@@ -82,37 +81,49 @@ def one() -> bytes:
     return layer(*PROGRAMS, (entry("etc/who"), b"me")).getvalue()
 
 
+Load = Callable[..., str]
+
+
+@pytest.fixture
+def load(images: Images, tmp_path: Path, one: bytes) -> Load:
+    """The usual image, or one of another layer or with other settings, is loaded by its name."""
+    return lambda content=one, **changes: images.load(
+        saved(tmp_path / "image", content, config=settings(content, **changes)), NAME
+    )
+
+
 @pytest.mark.parametrize("write", [saved, layout])
 def test_loaded(images: Images, tmp_path: Path, one: bytes, write: Any) -> None:
-    """The same files, whichever way they came, and no engine is asked."""
+    """The same files, whichever way they came, and no engine is asked; a copy for a realm shares none of them."""
     id_ = images.load(write(tmp_path / "image", one), NAME)
     found = asyncio.run(images.image(NAME))
     assert (found.id, found.environment) == (id_, ("PATH=/bin",))
-    assert (found.folder / "etc/who").read_text() == "me"
     assert images.loaded() == {NAME: id_}
+    plain, apart = (it.folder / "etc/who" for it in (found, asyncio.run(images.image(NAME, "gold"))))
+    assert plain.read_text() == apart.read_text() == "me"
+    assert plain.stat().st_ino != apart.stat().st_ino
 
 
-async def test_by_its_digest(images: Images, tmp_path: Path, one: bytes) -> None:
+async def test_by_its_digest(images: Images, load: Load) -> None:
     """A job that began with an image keeps it when its name stands for another one, and nobody prunes it meanwhile."""
-    first = images.load(saved(tmp_path / "one", one), NAME)
+    first = load()
     assert (await images.image(f"sha256:{first}")).id == first
-    images.load(saved(tmp_path / "two", layer(*PROGRAMS, (entry("etc/who"), b"another")).getvalue()), NAME)
+    load(ANOTHER)
     assert Images(images.folder, "unix:///none").prune() == []
     assert ((await images.image(f"sha256:{first}")).folder / "etc/who").read_text() == "me"
     assert list(images.loaded()) == [NAME]
 
 
 @pytest.mark.parametrize("left", [None, ""])
-def test_files_without_their_record(images: Images, tmp_path: Path, one: bytes, left: str | None) -> None:
+def test_files_without_their_record(images: Images, load: Load, left: str | None) -> None:
     """A killed prune or a power cut took it: the image counts as missing, and is whole once it is loaded again."""
-    image = saved(tmp_path / "image", one)
-    id_ = images.load(image, NAME)
+    id_ = load()
     record = images.folder / "roots" / f"{id_}.json"
     record.unlink() if left is None else record.write_text(left)
     assert images.loaded() == {}
     with pytest.raises(Refused, match="is not here"):
         asyncio.run(images.image(NAME))
-    images.load(image, NAME)
+    load()
     assert (asyncio.run(images.image(NAME)).folder / "etc/who").read_text() == "me"
     images.close()
     record.unlink() if left is None else record.write_text(left)
@@ -120,99 +131,96 @@ def test_files_without_their_record(images: Images, tmp_path: Path, one: bytes, 
 
 
 def test_pruned_of_what_was_begun(images: Images) -> None:
-    """What a process that was killed had begun to unpack goes; what one that lives is at stays."""
+    """What a process that was killed had begun to unpack goes, by each sweep; what one that lives is at stays."""
     with images.making() as at_work:
         left = at_work.with_name(".blastdoor-scratch-left")
-        left.mkdir()
-        assert images.prune() == [left.name]
-        assert at_work.is_dir()
-
-
-def test_realm_shares_no_file(images: Images, tmp_path: Path, one: bytes) -> None:
-    images.load(saved(tmp_path / "image", one), NAME)
-    plain, apart = (asyncio.run(images.image(NAME, realm)).folder for realm in ("", "gold"))
-    assert (apart / "etc/who").read_text() == "me"
-    assert (plain / "etc/who").stat().st_ino != (apart / "etc/who").stat().st_ino
+        for clean in (images.prune, lambda: images.sweep()[0]):
+            (left / "folder").mkdir(parents=True)
+            assert clean() == [left.name]
+            assert at_work.is_dir()
 
 
 @pytest.mark.parametrize("changes", [{"env": ("LD_PRELOAD=/x",)}, {"Volumes": {"/keep": {}}}])
-def test_hostile_settings(images: Images, tmp_path: Path, one: bytes, changes: Any) -> None:
-    images.load(saved(tmp_path / "image", one, config=settings(one, **changes)), NAME)
+def test_hostile_settings(images: Images, load: Load, changes: Any) -> None:
+    load(**changes)
     with pytest.raises(Refused, match=r"LD_PRELOAD|/keep"):
         asyncio.run(images.image(NAME))
 
 
 @pytest.mark.parametrize(
-    "platform", [{"os": "windows", "architecture": HERE["architecture"]}, {"architecture": "s390x"}]
+    ("changes", "why"),
+    [
+        ({"platform": {**HERE, "os": "windows"}}, r"is for windows.*for this platform"),
+        ({"platform": {"architecture": "s390x"}}, r"is for linux/s390x.*for this platform"),
+        ({"env": ("PATH=/opt",)}, r"no sh on its PATH \('/opt'\)"),
+    ],
 )
-def test_image_for_another_machine(images: Images, tmp_path: Path, one: bytes, platform: dict[str, str]) -> None:
+def test_what_no_chamber_starts_from(images: Images, load: Load, changes: Any, why: str) -> None:
     """Told when it is loaded: nothing of it could start, which would look like an outage."""
-    with pytest.raises(Refused, match=r"is for (windows|linux/s390x).*for this platform"):
-        images.load(saved(tmp_path / "image", one, config=settings(one, platform=platform)), NAME)
+    with pytest.raises(Refused, match=why):
+        load(**changes)
     assert not images.loaded()
 
 
-async def test_image_without_a_path(images: Images, tmp_path: Path, one: bytes) -> None:
+async def test_image_without_a_path(images: Images, load: Load) -> None:
     """It gets what an engine gives it, else the runtime finds no sh."""
-    images.load(saved(tmp_path / "image", one, config=settings(one, env=("LANG=C",))), NAME)
+    load(env=("LANG=C",))
     path, *others = (await images.image(NAME)).environment
     assert path.startswith("PATH=/usr/local/sbin:")
     assert others == ["LANG=C"]
 
 
-def test_path_without_our_programs(images: Images, tmp_path: Path, one: bytes) -> None:
-    with pytest.raises(Refused, match=r"no sh on its PATH \('/opt'\)"):
-        images.load(saved(tmp_path / "image", one, config=settings(one, env=("PATH=/opt",))), NAME)
-
-
 def test_a_changed_layer_is_refused(images: Images, tmp_path: Path, one: bytes) -> None:
     """Nothing of it stays, and the name stands for nothing."""
-    other = layer(*PROGRAMS, (entry("etc/who"), b"somebody else")).getvalue()
     with pytest.raises(Refused, match="not what its image names"):
-        images.load(saved(tmp_path / "image", other, config=settings(one)), NAME)
+        images.load(saved(tmp_path / "image", ANOTHER, config=settings(one)), NAME)
     assert os.listdir(images.folder / "roots") == []  # noqa: PTH208  names alone
     assert not images.loaded()
 
 
-def test_damaged_layout(images: Images, tmp_path: Path, one: bytes) -> None:
-    place = layout(tmp_path / "image", one)
-    for blob in (place / "blobs" / "sha256").iterdir():
+def damaged(place: Path, one: bytes) -> None:
+    for blob in (layout(place, one) / "blobs" / "sha256").iterdir():
         blob.write_bytes(blob.read_bytes()[:-1])
-    with pytest.raises(Refused, match=r"damaged|no whole archive"):
-        images.load(place, NAME)
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive at all", b"\x1f\x8b broken", bytes(10_240)])
-def test_no_image(images: Images, tmp_path: Path, content: bytes) -> None:
-    place = tmp_path / "image"
-    place.write_bytes(content)
-    with pytest.raises(Refused, match=r"no whole archive|is no image"):
-        images.load(place, NAME)
-
-
-def test_archive_with_a_header_that_takes_all_memory(images: Images, tmp_path: Path) -> None:
+def hidden(place: Path, _: bytes) -> None:
+    """A header that takes all memory."""
     hostile = layer((entry("x", tarfile.XHDTYPE), bytes(2 << 20)), (entry("y"), b"")).getvalue()
-    (tmp_path / "image").write_bytes(gzip.compress(hostile))
-    with pytest.raises(Refused, match="header of 2 MiB"):
-        images.load(tmp_path / "image", NAME)
+    place.write_bytes(gzip.compress(hostile))
 
 
-def test_a_cut_archive(images: Images, tmp_path: Path, one: bytes) -> None:
-    place = saved(tmp_path / "image", one)
-    place.write_bytes(place.read_bytes()[:-9000])
-    with pytest.raises(Refused):
-        images.load(place, NAME)
-    assert not images.loaded()
+def cut(place: Path, one: bytes) -> None:
+    place.write_bytes(saved(place, one).read_bytes()[:-9000])
 
 
-def test_layers_outside_of_the_archive(images: Images, tmp_path: Path, one: bytes) -> None:
-    """A layout that names a file by a path that climbs is refused before it is opened."""
-    place = tmp_path / "image"
+def outside(place: Path, _: bytes) -> None:
     place.mkdir()
-    manifest = [{"Config": "../../etc/hostname", "Layers": []}]
-    (place / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(Refused, match="outside"):
-        images.load(place, NAME)
+    (place / "manifest.json").write_text(json.dumps([{"Config": "../../etc/hostname", "Layers": []}]))
+
+
+def holding(content: bytes) -> Callable[[Path, bytes], Any]:
+    return lambda place, _: place.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (damaged, r"damaged|no whole archive"),
+        (hidden, "header of 2 MiB"),
+        (cut, ""),
+        (outside, "outside"),
+        *(
+            (holding(it), r"no whole archive|is no image")
+            for it in (b"", b"no archive", b"\x1f\x8b broken", bytes(10_240))
+        ),
+    ],
+)
+def test_no_image(images: Images, tmp_path: Path, one: bytes, write: Any, why: str) -> None:
+    """What is damaged, cut off, none at all, or names a file by a path that climbs, stands for nothing."""
+    write(tmp_path / "image", one)
+    with pytest.raises(Refused, match=why or None):
+        images.load(tmp_path / "image", NAME)
+    assert not images.loaded()
 
 
 def test_unknown_name_without_an_engine(images: Images) -> None:
@@ -220,7 +228,7 @@ def test_unknown_name_without_an_engine(images: Images) -> None:
         asyncio.run(images.image("nobody:latest"))
 
 
-def test_full_disk(images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk(images: Images, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line, and nothing of what was begun is left."""
 
     def full(*_: Any) -> None:
@@ -228,18 +236,8 @@ def test_full_disk(images: Images, tmp_path: Path, one: bytes, monkeypatch: pyte
 
     monkeypatch.setattr("sandbox.backends.runc.layers.shutil.copyfileobj", full)
     with pytest.raises(Refused, match=r"No space left on device.*free some room"):
-        images.load(saved(tmp_path / "image", one), NAME)
+        load()
     assert os.listdir(images.folder / "roots") == []  # noqa: PTH208  names alone
-
-
-def test_sweep_leaves_who_still_works(images: Images, tmp_path: Path) -> None:
-    """What a process that died began to unpack is removed; what one is at is not."""
-    with images.making() as at_work:
-        dead = at_work.with_name(".blastdoor-scratch-dead")
-        dead.mkdir()
-        (dead / "x").write_text("x")
-        assert images.sweep() == ([".blastdoor-scratch-dead"], [])
-        assert at_work.is_dir()
 
 
 def test_t96_a_leftover_that_cannot_be_removed(deep: Deep, images: Images, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,26 +263,26 @@ def test_t96_a_leftover_that_cannot_be_removed(deep: Deep, images: Images, monke
 
 
 def test_t96_a_refusal_is_told_whatever_cannot_be_removed(
-    images: Images, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    images: Images, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was begun stays for the next sweep, and its lock does not."""
 
     def hard(folder: Path) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted", str(folder))
 
-    monkeypatch.setattr("sandbox.scratch.remove_unmounted", hard)
-    with pytest.raises(Refused, match="in one another"):
-        images.load(saved(tmp_path / "image", layer((entry("d/" * 300), b"")).getvalue()), NAME)
-    monkeypatch.undo()
+    with monkeypatch.context() as stuck:
+        stuck.setattr("sandbox.scratch.remove_unmounted", hard)
+        with pytest.raises(Refused, match="in one another"):
+            load(layer((entry("d/" * 300), b"")).getvalue())
     removed, left = images.sweep()
     assert (len(removed), left) == (1, [])
 
 
-def test_the_folder_of_images_is_private(images: Images, tmp_path: Path, one: bytes) -> None:
+def test_the_folder_of_images_is_private(images: Images, load: Load) -> None:
     """As that of chambers: closed to others where it is ours, refused where it is somebody else's."""
     images.folder.mkdir(mode=0o755)
     images.folder.chmod(0o755)
-    images.load(saved(tmp_path / "image", one), NAME)
+    load()
     assert images.folder.stat().st_mode & 0o777 == 0o700
     os.chown(images.folder, 1234, -1)
     with pytest.raises(Refused, match="belongs to another user"):
@@ -333,10 +331,9 @@ def roots(images: Images) -> set[str]:
 
 
 @pytest.fixture
-def two(images: Images, tmp_path: Path, one: bytes) -> tuple[str, str]:
+def two(load: Load) -> tuple[str, str]:
     """An image that was loaded, and the one that was loaded by the same name after it."""
-    other = layer(*PROGRAMS, (entry("etc/who"), b"another")).getvalue()
-    return images.load(saved(tmp_path / "1", one), NAME), images.load(saved(tmp_path / "2", other), NAME)
+    return load(), load(ANOTHER)
 
 
 async def test_prune(images: Images, two: tuple[str, str]) -> None:
@@ -350,12 +347,12 @@ async def test_prune(images: Images, two: tuple[str, str]) -> None:
     assert images.prune() == []
 
 
-async def test_prune_leaves_what_is_used(images: Images, tmp_path: Path, one: bytes) -> None:
+async def test_prune_leaves_what_is_used(images: Images, load: Load, tmp_path: Path) -> None:
     """A live owner keeps its image and its realm's copy, also when their name stands for another one since."""
-    id_ = images.load(saved(tmp_path / "1", one), NAME)
+    id_ = load()
     apart = (await images.image(NAME, "gold")).folder
     others = Images(images.folder, "unix:///nowhere")
-    others.load(saved(tmp_path / "2", layer(*PROGRAMS).getvalue()), NAME)
+    others.load(saved(tmp_path / "2", ANOTHER), NAME)
     assert others.prune() == []
     assert {id_, apart.name} < roots(images)
     images.close()
@@ -363,26 +360,23 @@ async def test_prune_leaves_what_is_used(images: Images, tmp_path: Path, one: by
 
 
 async def test_prune_while_an_image_gets_a_name(
-    images: Images, two: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    images: Images, two: tuple[str, str], tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An image without a name that is being loaded under another one is not removed under it."""
-    name, pruned = images._name, []
+    pruned: list[str] = []
 
-    def slowly(named: Any) -> None:
+    def written(_: int) -> None:
         pruned.extend(Images(images.folder, "unix:///nowhere").prune())
-        name(named)
 
-    monkeypatch.setattr(images, "_name", slowly)
-    assert images.load(tmp_path / "1", "again:latest") == two[0]
+    monkeypatch.setattr(os, "fsync", written)  # the last before it has the name
+    assert images.load(saved(tmp_path / "image", one), "again:latest") == two[0]
     assert pruned == []
     assert (await images.image("again:latest")).folder.is_dir()
 
 
-async def test_images_on_a_disk_that_is_read_only(
-    images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_images_on_a_disk_that_is_read_only(images: Images, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """They need no lock: nobody can remove them."""
-    id_ = images.load(saved(tmp_path / "image", one), NAME)
+    id_ = load()
 
     def read_only(*_: Any) -> int:
         raise OSError(errno.EROFS, "Read-only file system")
@@ -414,35 +408,36 @@ class EngineWithOne:
         return {"Id": "sha256:" + "a" * 64, "Size": 10, "Config": {"Env": ["PATH=/bin"]}}
 
     async def save_image(self, name: str, archive: Path) -> None:
-        EngineWithOne.saves += 1
+        self.saves += 1
         await asyncio.to_thread(shutil.copy, self._archive, archive)
 
     def close(self) -> None:
         """Nothing is held."""
 
 
-async def test_an_engine_is_needed_once(
-    images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def engine(tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch) -> EngineWithOne:
+    found = EngineWithOne(saved(tmp_path / "image", one))
+    monkeypatch.setattr("sandbox.backends.docker.engine.Engine", found)
+    return found
+
+
+async def test_an_engine_is_needed_once(images: Images, engine: EngineWithOne, monkeypatch: pytest.MonkeyPatch) -> None:
     """What came from an engine stays usable when it is gone, for this process and for the next; it is saved once."""
-    engine = EngineWithOne(saved(tmp_path / "image", one))
-    monkeypatch.setattr("sandbox.backends.docker.engine.Engine", engine)
+    monkeypatch.setattr("sandbox.backends.runc.images.ASKED_S", 0.0)
     found = await images.image(NAME)
     assert not images.loaded()
-    images._known.clear()
     assert await images.image(NAME) == found
     engine.gone = True
-    images._known.clear()
     assert await images.image(NAME) == found
     assert await Images(images.folder, "unix:///nowhere").image(NAME) == found
-    assert EngineWithOne.saves == 1
+    assert engine.saves == 1
 
 
 async def test_loaded_images_do_not_wait_for_an_engine(
-    images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
+    images: Images, engine: EngineWithOne, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that takes a connection and says nothing keeps those waiting who need it, and nobody else."""
-    engine = EngineWithOne(saved(tmp_path / "image", one))
     asked, answers = asyncio.Event(), asyncio.Event()
 
     async def hangs(_: str) -> dict[str, Any]:
@@ -451,8 +446,7 @@ async def test_loaded_images_do_not_wait_for_an_engine(
         raise Unavailable("it was asked for too long")
 
     monkeypatch.setattr(engine, "image", hangs)
-    monkeypatch.setattr("sandbox.backends.docker.engine.Engine", engine)
-    id_ = images.load(tmp_path / "image", NAME)
+    id_ = load()
     waiting = asyncio.create_task(images.image("engines:latest"))
     await asked.wait()
     assert (await asyncio.wait_for(images.image(NAME), 30)).id == id_
@@ -461,11 +455,9 @@ async def test_loaded_images_do_not_wait_for_an_engine(
         await waiting
 
 
-async def test_no_room_for_an_image(
-    images: Images, tmp_path: Path, one: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("engine")
+async def test_no_room_for_an_image(images: Images, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused before anything is saved."""
-    monkeypatch.setattr("sandbox.backends.docker.engine.Engine", EngineWithOne(saved(tmp_path / "image", one)))
     monkeypatch.setattr("sandbox.backends.runc.images.shutil.disk_usage", lambda _: SimpleNamespace(free=19))
     with pytest.raises(Refused, match="free some room"):
         await images.image(NAME)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from sandbox.backends.runc.estate import Estate
 from sandbox.backends.runc.nvidia import Driver
 from sandbox.errors import NoSuchGpu, Refused, Unavailable
 from sandbox.gpus import SeenGpu, is_kind
@@ -192,49 +191,3 @@ def test_a_tool_that_fails(tmp_path: Path) -> None:
     (tmp_path / "bin/nvidia-smi").write_text("#!/bin/sh\necho Unable to determine the device handle\nexit 9\n")
     with pytest.raises(Unavailable, match=r"nvidia-smi failed \(Unable to determine"):
         driver.check_idle(["GPU-0"], 0.0)
-
-
-class NoGroups:
-    """No cgroups: only folders matter here. `stuck` are groups that do not end."""
-
-    place = ""
-
-    def __init__(self) -> None:
-        self.stuck: set[str] = set()
-
-    def found(self, owner: str) -> None: ...
-
-    def end(self, group: str, within_s: float = 0.0) -> None:
-        if group in self.stuck:
-            raise Unavailable(f"{group} does not end")
-
-
-def test_claims_are_seen_by_others(tmp_path: Path) -> None:
-    """Until its folder is gone, which is after its processes, a chamber's GPUs are its own."""
-    groups: Any = NoGroups()
-    ours, theirs = Estate(tmp_path, groups), Estate(tmp_path, groups)
-    ours.chamber("one", 9)
-    ours.claim("one", ["GPU-0"])
-    theirs.chamber("two", 9)
-    assert theirs.claims() == {"one": ["GPU-0"]}
-    ours.end("one")
-    assert theirs.claims() == {}
-    ours.release()
-    theirs.release()
-
-
-def test_one_that_ends_late_gives_its_gpus_back(tmp_path: Path) -> None:
-    """A process that the driver holds keeps its GPU until it is gone, and not for the rest of the session."""
-    groups: Any = NoGroups()
-    estate = Estate(tmp_path, groups)
-    estate.chamber("one", 9)
-    estate.claim("one", ["GPU-0"])
-    groups.stuck.add(estate.group("one"))
-    with pytest.raises(Unavailable):
-        estate.end("one")
-    estate.end_again()
-    assert estate.claims() == {"one": ["GPU-0"]}
-    groups.stuck.clear()
-    estate.end_again()
-    assert estate.claims() == {}
-    estate.release()

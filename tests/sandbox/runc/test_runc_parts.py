@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.backends.runc import cgroups, runtime
+from sandbox.backends.runc import cgroups
 from sandbox.backends.runc.cgroups import Cgroups
 from sandbox.backends.runc.link import RuncLink
 from sandbox.backends.runc.runtime import Filters, find_runtime, is_too_old, limits_of
@@ -157,16 +157,26 @@ def test_too_old(name: str, version: str, old: bool) -> None:
     assert is_too_old(name, version) is old
 
 
-def test_no_runtime(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="apt-get install runc"):
+def installed(folder: Path, version: str = "1.1.9") -> Path:
+    program = folder / "runc"
+    program.write_text(f"#!/bin/sh\necho runc version {version}\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("version", "why"), [("", "apt-get install runc"), ("1.0.0", r"1\.0\.0, and 1\.1\.0 is the oldest")]
+)
+def test_no_runtime(tmp_path: Path, version: str, why: str) -> None:
+    if version:
+        installed(tmp_path, version)
+    with pytest.raises(Refused, match=why):
         find_runtime("runc", search=str(tmp_path))
 
 
-def test_copy_of_a_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_of_a_runtime(tmp_path: Path) -> None:
     """Nobody can write to it; one that is replaced meanwhile is copied anew; where none can be run there is none."""
-    program = tmp_path / "runc"
-    program.write_text("#!/bin/sh\necho runc version 1.1.9\n")
-    program.chmod(0o755)
+    program = installed(tmp_path)
     first = find_runtime("runc", search=str(tmp_path))
     assert first.copy is not None
     with pytest.raises(PermissionError):
@@ -174,8 +184,7 @@ def test_copy_of_a_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert find_runtime("runc", search=str(tmp_path)).copy == first.copy
     os.utime(program, (1, 1))
     assert find_runtime("runc", search=str(tmp_path)).copy not in (None, first.copy)
-    os.utime(program, (2, 2))
-    monkeypatch.setattr(runtime, "_path_of", lambda _: "/dev/null")
+    program.write_text("#!/bin/sh\ncase $0 in /proc/*) exit 1 ;; esac\necho runc version 1.1.9\n")
     assert find_runtime("runc", search=str(tmp_path)).copy is None
 
 
@@ -186,21 +195,12 @@ def test_no_memory_for_a_copy_of_a_runtime(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    program = tmp_path / "runc"
-    program.write_text("#!/bin/sh\necho runc version 1.1.9\n")
-    program.chmod(0o755)
+    installed(tmp_path)
     monkeypatch.setattr("shutil.copyfileobj", full)
     monkeypatch.setattr("os.memfd_create", lambda *_: made)
     assert find_runtime("runc", search=str(tmp_path)).copy is None
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(made)
-
-
-def test_old_runtime(tmp_path: Path) -> None:
-    (tmp_path / "runc").write_text("#!/bin/sh\necho runc version 1.0.0\n")
-    (tmp_path / "runc").chmod(0o755)
-    with pytest.raises(Refused, match=r"1\.0\.0, and 1\.1\.0 is the oldest"):
-        find_runtime("runc", search=str(tmp_path))
 
 
 def v1(tmp_path: Path, *controllers: str) -> Path:
@@ -220,68 +220,46 @@ def v2(tmp_path: Path, controllers: str = "cpuset cpu io memory pids") -> Path:
     return tmp_path / "mounts"
 
 
-def test_both_versions(tmp_path: Path) -> None:
-    (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
-    old = Cgroups.of_this_machine(v1(tmp_path / "one", "memory", "pids", "cpu", "cpuacct", "blkio"))
-    new = Cgroups.of_this_machine(v2(tmp_path / "two"))
-    assert (old.is_unified, new.is_unified) == (False, True)
-    assert old.limits_reads
-    assert new.limits_reads
+def shown(folder: Path, files: dict[str, str]) -> None:
+    """What the kernel shows of a group."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
 
 
 def test_evidence_of_version_2(tmp_path: Path) -> None:
+    """A disk without a limit is not among those that are read, and a group without swap has none."""
     found = Cgroups.of_this_machine(v2(tmp_path))
-    group = tmp_path / "o" / "c"
-    group.mkdir(parents=True)
-    (group / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
-    (group / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\n")
-    for name, text in (("memory.max", "1024"), ("pids.max", "64"), ("cpu.max", "100000 100000")):
-        (group / name).write_text(text)
+    events = {"memory.events": "low 0\noom 3\noom_kill 2\n", "cpu.stat": "usage_usec 1500000\nuser_usec 1\n"}
+    shown(tmp_path / "o/c", {**events, "memory.max": "1024", "pids.max": "64", "cpu.max": "100000 100000"})
+    assert (found.is_unified, found.limits_reads) == (True, True)
     assert (found.oom_kills("o/c"), found.cpu_seconds("o/c")) == (2, 1.5)
     assert found.limits("o/c") == {"memory": "1024", "pids": "64", "cpus": "100000 100000"}
-    (group / "memory.swap.max").write_text("max\n")
-    assert found.limits("o/c")["swap"] == "max"
+    reads = "259:0 rbps=max wbps=7 riops=max wiops=max\n254:0 rbps=67108864 wbps=max riops=max wiops=max\n"
+    shown(tmp_path / "o/c", {"memory.swap.max": "max\n", "io.max": reads})
+    limits = found.limits("o/c")
+    assert (limits["swap"], limits["reads"]) == ("max", "254:0 67108864")
 
 
-def test_swap_of_version_1_is_what_is_beyond_the_memory(tmp_path: Path) -> None:
-    found = Cgroups.of_this_machine(v1(tmp_path, "memory", "pids", "cpu"))
-    for name, file, text in (
-        ("memory", "memory.limit_in_bytes", "1024"),
-        ("memory", "memory.memsw.limit_in_bytes", "5120"),
-        ("pids", "pids.max", "64"),
-        ("cpu", "cpu.cfs_quota_us", "100000"),
-        ("cpu", "cpu.cfs_period_us", "50000\n"),
-    ):
-        (tmp_path / name / "c").mkdir(exist_ok=True)
-        (tmp_path / name / "c" / file).write_text(text)
-    assert found.limits("c") == {"memory": "1024", "pids": "64", "cpus": "100000 50000", "swap": "4096"}
-
-
-@pytest.mark.parametrize("unified", [False, True], ids=["version 1", "version 2"])
-def test_disk_reads_of_both_versions(tmp_path: Path, unified: bool) -> None:
-    """Each spells them in its own way, as the kernel shows them; a disk without a limit is not there."""
-    found = Cgroups.of_this_machine(
-        v2(tmp_path) if unified else v1(tmp_path, "memory", "pids", "cpu", "cpuacct", "blkio")
-    )
-    shown = {
-        "io/io.max": "259:0 rbps=max wbps=7 riops=max wiops=max\n254:0 rbps=67108864 wbps=max riops=max wiops=max\n",
-        "io/cpu.max": "50000 100000\n",
-        "memory/memory.max": "1\n",
-        "blkio/blkio.throttle.read_bps_device": "254:0 67108864\n",
-        "cpu/cpu.cfs_quota_us": "50000\n",
-        "cpu/cpu.cfs_period_us": "100000\n",
-        "memory/memory.limit_in_bytes": "1\n",
-        "memory/memory.memsw.limit_in_bytes": "1\n",
-        "pids/pids.max": "2\n",
+def test_evidence_of_version_1(tmp_path: Path) -> None:
+    """Swap is what is beyond the memory."""
+    found = Cgroups.of_this_machine(v1(tmp_path, "memory", "pids", "cpu", "cpuacct", "blkio"))
+    files = {
+        "memory/c/memory.limit_in_bytes": "1024",
+        "memory/c/memory.memsw.limit_in_bytes": "5120",
+        "pids/c/pids.max": "64",
+        "cpu/c/cpu.cfs_quota_us": "100000",
+        "cpu/c/cpu.cfs_period_us": "50000\n",
+        "blkio/c/blkio.throttle.read_bps_device": "254:0 67108864\n",
     }
-    for name, text in shown.items():
-        controller, file = name.split("/")
-        folder = (tmp_path if unified else tmp_path / controller) / "c"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text(text)
-    held = found.limits("c")
-    assert (held["reads"], held["cpus"]) == ("254:0 67108864", "50000 100000")
+    shown(tmp_path, files)
+    assert (found.is_unified, found.limits_reads) == (False, True)
+    limits = {"memory": "1024", "pids": "64", "cpus": "100000 50000", "swap": "4096", "reads": "254:0 67108864"}
+    assert found.limits("c") == limits
+    (tmp_path / "mounts").write_text("".join((tmp_path / "mounts").read_text().splitlines(keepends=True)[:3]))
+    bare = Cgroups.of_this_machine(tmp_path / "mounts")
+    assert not bare.limits_reads
+    assert "reads" not in bare.limits("c")
 
 
 def test_controllers_that_are_not_there(tmp_path: Path) -> None:
@@ -306,7 +284,7 @@ def test_swap_that_nobody_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     mounts = v1(tmp_path, "memory", "pids", "cpu")
     (tmp_path / "memory" / "memory.memsw.limit_in_bytes").unlink()
     (tmp_path / "swaps").write_text("Filename Type\n/dev/sdb partition\n")
-    monkeypatch.setattr(cgroups, "_SWAPS", tmp_path / "swaps")
+    monkeypatch.setattr(cgroups, "SWAPS", tmp_path / "swaps")
     with pytest.raises(Refused, match="swapaccount=1"):
         Cgroups.of_this_machine(mounts)
 
@@ -318,7 +296,7 @@ def test_swap_that_nobody_limits_in_version_2(
     """Only a group below the root shows whether the kernel limits it; one that is refused is not left behind."""
     found = Cgroups.of_this_machine(v2(tmp_path))
     (tmp_path / "swaps").write_text(f"Filename Type\n{swaps}")
-    monkeypatch.setattr(cgroups, "_SWAPS", tmp_path / "swaps")
+    monkeypatch.setattr(cgroups, "SWAPS", tmp_path / "swaps")
     read = Path.read_text
     given = "cpu io memory pids"
     monkeypatch.setattr(
@@ -380,19 +358,21 @@ async def test_link_keeps_no_loop_busy() -> None:
 
 
 async def test_link_loses_nothing_with_its_reader() -> None:
-    """What came for one that was cancelled is there for the next."""
-    link = RuncLink()
-    waiting = asyncio.ensure_future(link.receive())
-    await asyncio.sleep(0.01)
-    os.write(link.theirs.stdout, b"kept")
-    while link._piece is None:  # noqa: ASYNC110  there is no event for it, and nobody else needs one
-        await asyncio.sleep(0)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert [bytes(piece) for _, piece in await link.receive()] == [b"kept"]
-    link.theirs.close()
-    link.close()
+    """What came for one that was cancelled, at whichever turn of the loop, is there for the next."""
+    for turns in range(6):
+        link = RuncLink()
+        waiting = asyncio.ensure_future(link.receive())
+        await asyncio.sleep(0.01)
+        os.write(link.theirs.stdout, b"kept")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        (heard,) = await asyncio.gather(waiting, return_exceptions=True)
+        if isinstance(heard, BaseException):
+            heard = await link.receive()
+        assert [bytes(piece) for _, piece in heard] == [b"kept"]
+        link.theirs.close()
+        link.close()
 
 
 async def test_link_sends_more_than_a_pipe_holds() -> None:

@@ -1,9 +1,11 @@
 """A backend on the yard, with or without a real machine behind it."""
 
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from sandbox import Job, SkyPilotConfig
+from sandbox import Bundle, Job, Limits, Outcome, SkyPilotConfig
 from sandbox.backends.skypilot.backend import SkyPilotBackend
 from sandbox.backends.skypilot.machine import Machine
 from sandbox.box.report import Missing
@@ -11,6 +13,9 @@ from sandbox.tenancy import Tenancy
 from tests.sandbox.skypilot.yard import YardProvisioner
 
 PAUSE_S = 0.001
+JOB = Job(command=("true",), limits=Limits(wall=5))
+BUNDLE = Bundle({"a": b"b"})
+Connect = Callable[..., Awaitable[SkyPilotBackend]]
 
 
 class NoGuard:
@@ -60,15 +65,20 @@ def settings(folder: Path, **wanted: Any) -> SkyPilotConfig:
 
 
 async def connected(
-    provisioner: YardProvisioner, config: SkyPilotConfig, *, paper: bool = True, pause_s: float = PAUSE_S
+    provisioner: YardProvisioner,
+    config: SkyPilotConfig,
+    *,
+    paper: bool = True,
+    pause_s: float = PAUSE_S,
+    clock: Callable[[], float] = time.time,
 ) -> SkyPilotBackend:
-    backend = SkyPilotBackend(
-        config,
-        provisioner,
-        Tenancy(config.owners_folder),
-        NoGuard(),
-        NothingToShip() if paper else None,
-        pause_s,
-    )
+    tenancy = Tenancy(config.owners_folder, clock)
+    backend = SkyPilotBackend(config, provisioner, tenancy, NoGuard(), NothingToShip() if paper else None, pause_s)
     await backend.begin()
     return backend
+
+
+async def trial(backend: SkyPilotBackend, job: Job = JOB) -> tuple[str, Outcome]:
+    """The cluster on which it ran, and what came of it."""
+    async with await backend.open(job) as chamber:
+        return chamber.name, await chamber.run(BUNDLE)

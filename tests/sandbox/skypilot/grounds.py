@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -37,7 +36,7 @@ class ThisMachine:
         uv.parent.mkdir(parents=True)
         uv.write_text(UV)
         uv.chmod(0o755)
-        self._jobs: list[subprocess.Popen[bytes]] = []
+        self.jobs: list[subprocess.Popen[bytes]] = []
 
     async def send(self, source: Path, target: str) -> None:
         place = self.home / target.removeprefix("~/")
@@ -57,10 +56,10 @@ class ThisMachine:
             _end(process)
 
     async def submit(self, command: str) -> None:
-        self._jobs.append(self._start(command, subprocess.DEVNULL))
+        self.jobs.append(self._start(command, subprocess.DEVNULL))
 
     async def raze(self) -> None:
-        for job in self._jobs:
+        for job in self.jobs:
             await asyncio.to_thread(_end, job)
         timer = self.home / ROOT.removeprefix("~/") / "timer"
         if timer.exists():
@@ -113,15 +112,16 @@ class PaperMachine:
     def __init__(self, words: bytes = b"") -> None:
         self._words = words or report_bytes(ENDED)
         self._submitted = 0
-        self.razed = False
+        self.lines: list[str] = []
 
     async def send(self, source: Path, target: str) -> None:
         pass
 
     async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
+        self.lines.append(command)
         if "furnish.sh" in command:
             return 0, b"ready\n"
-        if re.search(r"-m sandbox\.box", command):
+        if "-m sandbox.box" in command:
             return 0, report_bytes(GREETED)
         if "exec tar" in command:
             return (0, self._words[:cap]) if self._submitted else (75, b"")
@@ -131,4 +131,4 @@ class PaperMachine:
         self._submitted += 1
 
     async def raze(self) -> None:
-        self.razed = True
+        pass

@@ -19,6 +19,7 @@ from tests.sandbox.skypilot.grounds import ENDED, ThisMachine
 from tests.sandbox.skypilot.yard import Yard, YardProvisioner
 
 NAME, TRIAL = "bd-x", "trial"
+LOOKED_S = 2.5  # the machine looks every two seconds whether a trial still runs
 
 
 class Started:
@@ -65,7 +66,7 @@ async def test_a_trial_that_was_killed_is_lost_soon(started: Started) -> None:
     collecting = asyncio.create_task(started.collect(600))
     await started.until_left("ran")
     assert not collecting.done()
-    os.killpg(started.ground._jobs[0].pid, signal.SIGKILL)
+    os.killpg(started.ground.jobs[0].pid, signal.SIGKILL)
     with pytest.raises(Lost, match="ended without an outcome"):
         await asyncio.wait_for(collecting, 120)
 
@@ -73,10 +74,10 @@ async def test_a_trial_that_was_killed_is_lost_soon(started: Started) -> None:
 async def test_a_trial_that_runs_is_not_given_up(started: Started) -> None:
     """Nor is one that has not begun: both are waited for until their time is up."""
     with pytest.raises(Unavailable, match="in time"):
-        await started.collect(3)
+        await started.collect(LOOKED_S)
     await started.start("exec sleep 60")
     with pytest.raises(Unavailable, match="in time"):
-        await started.collect(5)
+        await started.collect(LOOKED_S)
 
 
 async def test_an_outcome_counts_although_the_trial_is_over(started: Started) -> None:
@@ -84,22 +85,22 @@ async def test_an_outcome_counts_although_the_trial_is_over(started: Started) ->
     archived = {PAGE: ENDED.page.model_dump_json(), LOG: "hi", OUTPUTS: ""}
     writes = "; ".join(f"printf %s '{text}' >$3/new/{name}" for name, text in archived.items())
     await started.start(f"mkdir $3/new; {writes}; tar -cf $3/new/{OUTPUTS} -T /dev/null; mv $3/new $3/outcome")
-    await asyncio.to_thread(started.ground._jobs[0].wait, 20)
+    await asyncio.to_thread(started.ground.jobs[0].wait, 20)
     assert await started.collect(20) == b"hi"
 
 
 async def test_a_machine_without_locks(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where none can be had, a trial is waited for until its time is up; it runs all the same."""
-    monkeypatch.setenv("PATH", str(started.ground.home / "bin"), prepend=":")
-    (started.ground.home / "bin").mkdir()
     flock = started.ground.home / "bin" / "flock"
+    flock.parent.mkdir()
     flock.write_text("#!/bin/sh\nexit 1\n")
     flock.chmod(0o755)
+    monkeypatch.setenv("PATH", str(flock.parent), prepend=":")
     await started.start("touch $3/ran")
-    await asyncio.to_thread(started.ground._jobs[0].wait, 20)
+    await asyncio.to_thread(started.ground.jobs[0].wait, 20)
     assert (started.folder / "ran").exists()
     with pytest.raises(Unavailable, match="in time"):
-        await started.collect(5)
+        await started.collect(LOOKED_S)
 
 
 async def test_T86_a_trial_that_is_started_twice_runs_once(started: Started) -> None:
@@ -107,6 +108,6 @@ async def test_T86_a_trial_that_is_started_twice_runs_once(started: Started) -> 
     await started.start("echo ran >>$3/runs; exec sleep 60")
     await started.until_left("runs")
     await started.machine.start(TRIAL)
-    assert await asyncio.to_thread(started.ground._jobs[1].wait, 120) == 0
+    assert await asyncio.to_thread(started.ground.jobs[1].wait, 120) == 0
     assert (started.folder / "runs").read_text() == "ran\n"
-    assert started.ground._jobs[0].poll() is None
+    assert started.ground.jobs[0].poll() is None

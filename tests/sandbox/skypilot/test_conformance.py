@@ -5,20 +5,18 @@ from pathlib import Path
 import pytest
 
 from sandbox.backends.skypilot.backend import SkyPilotBackend
-from sandbox.conformance.check import NotConforming
 from sandbox.conformance.contract import CONTRACT
 from sandbox.conformance.skypilot import SkyPilotSubject
-from sandbox.errors import Refused
 from tests.sandbox.skypilot.connecting import connected, settings
 from tests.sandbox.skypilot.grounds import ThisMachine
 from tests.sandbox.skypilot.yard import Yard, YardProvisioner
 
 pytestmark = pytest.mark.docker
 
-# What only this backend can get wrong; all of it where its code was touched.
-BRIEFLY = ("success_with_outputs", "timeout", "out_of_memory", "neighbours_see_nothing", "orphan_is_reaped")
+# What only this backend can get wrong; all of it in `make thorough`.
+BRIEFLY = ("success_with_outputs", "timeout", "out_of_memory", "orphan_is_reaped")
 ROWS = [
-    name if name in BRIEFLY else pytest.param(name, marks=pytest.mark.touching("skypilot"))
+    name if name in BRIEFLY else pytest.param(name, marks=pytest.mark.slow)
     for name in CONTRACT
     if name not in SkyPilotSubject.lacks
 ]
@@ -39,16 +37,4 @@ async def test_row(row: str, tmp_path: Path) -> None:
         await CONTRACT[row](subject)
     finally:
         await subject.close()
-    assert yard.clusters == {}
-    assert yard.requests == {}
-
-
-async def test_what_it_lacks_is_lacking(tmp_path: Path) -> None:
-    """What is named as missing is refused before anything is rented, or would take longer than the row waits."""
-    refused = ["live_log_and_reports", "stop_with_partial_outputs", "stop_ignored"]
-    refused += ["frame_round_trips", "frame_out_of_turn"]
-    yard = Yard(ThisMachine)
-    for row in refused:
-        with pytest.raises((Refused, NotConforming)):
-            await CONTRACT[row](subject_on(yard, tmp_path))
-    assert yard.launched == []
+    assert (yard.clusters, yard.requests) == ({}, {})

@@ -2,27 +2,26 @@
 
 import asyncio
 import contextlib
-import os
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings as profile
 
-from sandbox import Bundle, Ending, Job, Limits, Outcome, SandboxError, SkyPilotConfig
+from sandbox import Ending, Outcome, Refused, SandboxError, SkyPilotConfig, Unavailable
 from sandbox.backends.skypilot import chamber as skypilot_chamber
 from sandbox.backends.skypilot import machine as skypilot_machine
 from sandbox.backends.skypilot.backend import SkyPilotBackend
 from sandbox.backends.skypilot.chamber import box_seconds
 from sandbox.backends.skypilot.provisioner import Ask, Wanted
-from tests.sandbox.skypilot.connecting import Purse, connected, settings
+from tests.sandbox.skypilot.connecting import BUNDLE, JOB, Connect, Purse, connected, settings
 from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Dead, Fault, Yard, YardProvisioner
 
 pytestmark = pytest.mark.touching("skypilot")
 
-JOB = Job(command=("true",), limits=Limits(wall=5))
 METHODS = ("launch", "send", "call", "submit", "down", "requests", "clusters", "cancel_requests")
 OFTEN = ("launch", "launch", "down", "submit")
 
@@ -59,7 +58,7 @@ async def trial(backend: SkyPilotBackend, charged: list[float]) -> Outcome | Non
     """What was charged to the trial is noted, whether there was an outcome or not."""
     try:
         async with await backend.open(JOB) as chamber:
-            outcome = await chamber.run(Bundle({}))
+            outcome = await chamber.run(BUNDLE)
     except SandboxError as error:
         charged.append(error.usd)
         return None
@@ -68,32 +67,33 @@ async def trial(backend: SkyPilotBackend, charged: list[float]) -> Outcome | Non
 
 
 def strike_off(backend: SkyPilotBackend) -> None:
-    """The kernel lets go of a dead owner's lock; nothing else of it is done."""
-    descriptor = backend.tenancy._descriptor
-    if descriptor is not None:
-        os.close(descriptor)
-        backend.tenancy._descriptor = None
+    """The kernel lets go of a dead owner's lock; nothing else of it is done, so that its file stays."""
+    backend.tenancy.release()
+    backend.tenancy.path.touch()
 
 
-async def one_fault(seed: int, folder: Path, warm: int) -> Fate:
-    dice = random.Random(seed)
-    charged: list[float] = []
-    yard, fate, purse = Yard(lambda _: PaperMachine()), Fate(dice), Purse()
-    config = settings(folder, warm=warm)
-    provisioner = YardProvisioner(yard)
+async def lived(
+    yard: Yard, config: SkyPilotConfig, fate: Callable[[str], Fault | None]
+) -> tuple[bool, list[float], Purse]:
+    """An owner of two trials, that may be killed: whether it lives, and what it charged to trials and to its purse."""
+    provisioner, charged, purse = YardProvisioner(yard), list[float](), Purse()
     backend = await connected(provisioner, config)
-    backend.purse = purse if warm else None
-    provisioner._fate = fate
-    try:
+    backend.purse = purse if config.warm else None
+    provisioner.fate_of = fate
+    with contextlib.suppress(Dead):
         for _ in range(2):
             await trial(backend, charged)
         await backend.close()
-    except Dead:
-        pass
     if provisioner.dead:
         strike_off(backend)
     await _reaped(yard, config)
-    _balanced(yard, purse, charged, config, alive=not provisioner.dead)
+    return not provisioner.dead, charged, purse
+
+
+async def one_fault(seed: int, folder: Path, warm: int) -> Fate:
+    yard, fate, config = Yard(lambda _: PaperMachine()), Fate(random.Random(seed)), settings(folder, warm=warm)
+    alive, charged, purse = await lived(yard, config, fate)
+    _balanced(yard, purse, charged, config, alive=alive)
     return fate
 
 
@@ -139,18 +139,7 @@ async def test_an_owner_killed_at_each_step(method: str, fault: Fault, warm: int
     """SIGKILL at each step, before and after its effect, in the first trial and in the second: nothing is left."""
     for skip in (0, 1):
         yard = Yard(lambda _: PaperMachine())
-        config = settings(tmp_path / str(skip), warm=warm)
-        provisioner = YardProvisioner(yard)
-        backend = await connected(provisioner, config)
-        backend.purse = Purse()
-        provisioner._fate = killer(method, fault, skip)
-        with contextlib.suppress(Dead):
-            for _ in range(2):
-                await trial(backend, [])
-            await backend.close()
-        if provisioner.dead:
-            strike_off(backend)
-        await _reaped(yard, config)
+        await lived(yard, settings(tmp_path / str(skip), warm=warm), killer(method, fault, skip))
 
 
 def killer(method: str, fault: Fault, skip: int) -> Callable[[str], Fault | None]:
@@ -164,88 +153,90 @@ def killer(method: str, fault: Fault, skip: int) -> Callable[[str], Fault | None
     return fate
 
 
-async def test_a_living_owner_is_never_touched(tmp_path: Path) -> None:
+async def test_a_living_owner_is_never_touched(owner: Connect, yard: Yard) -> None:
     """Whoever reaps while another one works takes nothing of it, neither its machine nor its launch under way."""
-    yard = Yard(lambda _: PaperMachine())
-    mine, other = [await connected(YardProvisioner(yard), settings(tmp_path)) for _ in range(2)]
-    yard.ask(mine._office.name(60), Wanted(Ask(1, 1), 60, 0, None))
+    mine, other = await owner(), await owner()
+    yard.ask(mine.office.name(60), Wanted(Ask(1, 1), 60, 0, None))
     async with await mine.open(JOB) as chamber:
         assert await other.reap() == []
         assert chamber.name in yard.clusters
-        assert (await chamber.run(Bundle({}))).ending is Ending.COMPLETED
+        assert (await chamber.run(BUNDLE)).ending is Ending.COMPLETED
     yard.requests.clear()
-    await asyncio.gather(mine.close(), other.close())
 
 
-async def test_owners_elsewhere_are_left_until_their_end(tmp_path: Path) -> None:
+async def test_owners_elsewhere_are_left_until_their_end(yard: Yard, tmp_path: Path) -> None:
     """Of an owner on another machine nothing is known: its cluster is reaped once its own end has passed."""
-    yard = Yard(lambda _: PaperMachine())
     there = await connected(YardProvisioner(yard), settings(tmp_path / "there"))
-    here = await connected(YardProvisioner(yard), settings(tmp_path / "here"))
     chamber = await there.open(JOB)
-    assert await here.reap() == []
-    assert (here.unreaped, here.place == there.place) == ((), False)
-    here.tenancy._clock = lambda: 4e9
-    assert await here.reap() == [chamber.name]
-    await asyncio.gather(there.close(), here.close())
+    for now, left in ((time.time, [chamber.name]), (lambda: 4e9, [])):
+        here = await connected(YardProvisioner(yard), settings(tmp_path / "here"), clock=now)
+        assert list(yard.clusters) == left
+        assert (here.unreaped, here.place == there.place) == ((), False)
+        await here.close()
+    await there.close()
 
 
-async def test_an_odd_lock_keeps_nobody_from_their_work(tmp_path: Path) -> None:
+async def test_an_odd_lock_keeps_nobody_from_their_work(owner: Connect, yard: Yard) -> None:
     """Nobody can tell whether its owner lives: what that one made is left, and said, and others are reaped."""
-    yard = Yard(lambda _: PaperMachine())
-    dead, unknown = [await connected(YardProvisioner(yard), settings(tmp_path)) for _ in range(2)]
+    dead, unknown = await owner(), await owner()
     names = [(await it.open(JOB)).name for it in (dead, unknown)]
     for it in (dead, unknown):
         it.tenancy.release()
-    lock = unknown.tenancy._path
+    lock = unknown.tenancy.path
     lock.mkdir()
-    living = await connected(YardProvisioner(yard), settings(tmp_path))
+    living = await owner()
     assert living.unreaped == (names[1],)
-    assert list(await YardProvisioner(yard).clusters()) == [names[1]]
+    assert list(yard.clusters) == [names[1]]
     lock.rmdir()
     assert await living.reap() == [names[1]]
     assert not living.unreaped
-    await asyncio.gather(dead.close(), unknown.close(), living.close())
 
 
-async def test_what_could_not_be_reaped_is_known(tmp_path: Path) -> None:
+def no_end(method: str) -> Fault | None:
+    return Fault.BEFORE if method == "down" else None
+
+
+async def test_what_could_not_be_reaped_is_known(owner: Connect, yard: Yard) -> None:
     """Whoever comes next knows what a dead owner left that SkyPilot does not end: it may still cost money."""
-    yard = Yard(lambda _: PaperMachine())
-    dead = await connected(YardProvisioner(yard), settings(tmp_path))
+    dead = await owner()
     chamber = await dead.open(JOB)
     dead.tenancy.release()
-    provisioner = YardProvisioner(yard)
-    provisioner._fate = lambda method: Fault.BEFORE if method == "down" else None
-    living = await connected(provisioner, settings(tmp_path))
+    provisioner = YardProvisioner(yard, no_end)
+    living = await owner(provisioner)
     assert (living.unreaped, living.place) == ((chamber.name,), dead.place)
-    provisioner._fate = lambda method: None
+    provisioner.fate_of = lambda _: None
     assert await living.reap() == [chamber.name]
     assert living.unreaped == ()
-    await asyncio.gather(dead.close(), living.close())
 
 
-async def test_a_provider_that_does_not_let_go(tmp_path: Path) -> None:
-    """What cannot be ended is charged until its own end, remembered, and ended when that works again."""
-    yard = Yard(lambda _: PaperMachine())
+@pytest.mark.parametrize("kind", [Unavailable, Refused])
+async def test_a_provider_that_does_not_let_go(
+    kind: type[SandboxError], owner: Connect, yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial's outcome stands. What cannot be ended, though SkyPilot refuses it, is charged until its own end,
+    remembered, and ended when that works again.
+    """
+
+    async def refuse(name: str) -> None:
+        raise kind("down: not supported")
+
     provisioner = YardProvisioner(yard)
-    backend = await connected(provisioner, settings(tmp_path))
+    backend = await owner(provisioner)
     charged: list[float] = []
-    provisioner._fate = lambda method: Fault.BEFORE if method == "down" else None
-    outcome = await trial(backend, charged)
+    with monkeypatch.context() as patched:
+        patched.setattr(provisioner, "down", refuse)
+        outcome = await trial(backend, charged)
     assert outcome
     assert outcome.ending is Ending.COMPLETED
     assert charged[0] > 600, "it stands until it ends itself, and that costs"
     assert len(yard.clusters) == 1
-    provisioner._fate = lambda method: None
     await trial(backend, charged)
     assert yard.clusters == {}
-    await backend.close()
 
 
-async def test_giving_up_while_it_comes_up(tmp_path: Path) -> None:
+async def test_giving_up_while_it_comes_up(owner: Connect, yard: Yard) -> None:
     """Whoever is cancelled while a machine is launched leaves none."""
-    yard = Yard(lambda _: PaperMachine())
-    backend = await connected(YardProvisioner(yard), settings(tmp_path))
+    backend = await owner()
     for turns in range(12):
         opening = asyncio.create_task(backend.open(JOB))
         for _ in range(turns):
@@ -253,6 +244,4 @@ async def test_giving_up_while_it_comes_up(tmp_path: Path) -> None:
         opening.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await (await opening).kill()
-        assert yard.clusters == {}
-        assert yard.requests == {}
-    await backend.close()
+        assert (yard.clusters, yard.requests) == ({}, {})

@@ -6,22 +6,18 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from sandbox import Job, Limits, Unavailable
+from sandbox import Unavailable
 from sandbox.backends.skypilot.machine import written
-from sandbox.backends.skypilot.provisioner import Provisioner
 from sandbox.backends.skypilot.rent import Office
 from sandbox.tenancy import Tenancy
-from tests.sandbox.skypilot.connecting import connected, settings
+from tests.sandbox.skypilot.connecting import JOB, Connect, settings
 from tests.sandbox.skypilot.grounds import PaperMachine
 from tests.sandbox.skypilot.yard import Fault, Yard, YardProvisioner
 
 pytestmark = pytest.mark.touching("skypilot")
-
-JOB = Job(command=("true",), limits=Limits(wall=5))
 
 
 class Held(PaperMachine):
@@ -31,6 +27,13 @@ class Held(PaperMachine):
         if "furnish.sh" in command:
             await asyncio.sleep(60)
         return await super().call(command, cap, timeout)
+
+
+class Unfit(PaperMachine):
+    """It cannot be made ready."""
+
+    async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
+        return (1, b"no engine") if "furnish.sh" in command else await super().call(command, cap, timeout)
 
 
 class SlowToEnd(YardProvisioner):
@@ -53,92 +56,69 @@ async def until(true: Callable[[], object]) -> None:
             await asyncio.sleep(0.002)
 
 
-async def test_another_ones_end_is_not_this_ones(tmp_path: Path) -> None:
-    """While another trial's machine takes its time to end, one that ended is known to have ended."""
-    grounds = iter([PaperMachine(), Held()])
-    yard = Yard(lambda _: next(grounds))
+async def test_nobody_waits_for_the_end_of_another_ones(owner: Connect, yard: Yard) -> None:
+    """While a trial's machine takes its time to end, who opens gets another one, and who gave up on one that ended
+    knows that it has. Only what could not be ended is tried again first.
+    """
+    grounds = iter([PaperMachine(), PaperMachine(), Held()])
+    yard.make = lambda _: next(grounds)
     provisioner = SlowToEnd(yard)
-    backend = await connected(provisioner, settings(tmp_path))
+    backend = await owner(provisioner)
     other = await backend.open(JOB)
-    opening = asyncio.create_task(backend.open(JOB))
-    await until(lambda: len(yard.clusters) == 2)
-    (mine,) = set(yard.clusters) - {other.name}
-    opening.cancel()
-    await until(lambda: mine in provisioner.ending)
     killing = asyncio.create_task(other.kill())
     await until(lambda: other.name in provisioner.ending)
+    async with asyncio.timeout(60):
+        third = await backend.open(JOB)
+    opening = asyncio.create_task(backend.open(JOB))
+    await until(lambda: len(yard.clusters) == 3)
+    (mine,) = set(yard.clusters) - {other.name, third.name}
+    opening.cancel()
+    await until(lambda: mine in provisioner.ending)
     provisioner.let_go.add(mine)
     with pytest.raises(asyncio.CancelledError):
         await opening
-    assert list(yard.clusters) == [other.name]
-    provisioner.let_go.add(other.name)
-    await killing
-    await backend.close()
-
-
-class Unfit(PaperMachine):
-    """It cannot be made ready."""
-
-    async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
-        return (1, b"no engine") if "furnish.sh" in command else await super().call(command, cap, timeout)
+    assert set(yard.clusters) == {other.name, third.name}
+    provisioner.let_go |= {other.name, third.name}
+    await asyncio.gather(killing, third.kill())
 
 
 @pytest.mark.parametrize("ground", [Held, Unfit])
-async def test_one_that_could_not_be_ended_is_told(ground: type[PaperMachine], tmp_path: Path) -> None:
+async def test_one_that_could_not_be_ended_is_told(ground: type[PaperMachine], owner: Connect, yard: Yard) -> None:
     """Whether its end began when somebody gave up, or was under way already because the machine was no good."""
-    yard = Yard(lambda _: ground())
-    provisioner = YardProvisioner(yard)
-    backend = await connected(provisioner, settings(tmp_path))
-    ends = 0
+    yard.make = lambda _: ground()
+    ends: list[str] = []
 
     def no_end(method: str) -> Fault | None:
-        nonlocal ends
-        ends += method == "down"
+        ends.extend([method] * (method == "down"))
         return Fault.BEFORE if method == "down" else None
 
-    provisioner._fate = no_end
+    provisioner = YardProvisioner(yard, no_end)
+    backend = await owner(provisioner)
     opening = asyncio.create_task(backend.open(JOB))
     await until(lambda: ends if ground is Unfit else yard.clusters)
     opening.cancel()
     with pytest.raises(Unavailable) as caught:
         await opening
     assert caught.value.unended
-    provisioner._fate = lambda _: None
+    provisioner.fate_of = lambda _: None
     await backend.close()
     assert yard.clusters == {}
 
 
-async def test_who_opens_does_not_wait_for_the_end_of_another_trial(tmp_path: Path) -> None:
-    """Only what could not be ended is tried again first; what is being ended has somebody who waits for it."""
-    yard = Yard(lambda _: PaperMachine())
-    provisioner = SlowToEnd(yard)
-    backend = await connected(provisioner, settings(tmp_path))
-    other = await backend.open(JOB)
-    killing = asyncio.create_task(other.kill())
-    await until(lambda: other.name in provisioner.ending)
-    async with asyncio.timeout(60):
-        chamber = await backend.open(JOB)
-    provisioner.let_go |= {other.name, chamber.name}
-    await asyncio.gather(killing, chamber.kill())
-    await backend.close()
-
-
-async def test_an_end_that_was_cut_short_is_tried_again(tmp_path: Path) -> None:
+async def test_an_end_that_was_cut_short_is_tried_again(owner: Connect, yard: Yard) -> None:
     """Nobody knows of it otherwise: the warden is told that not all has ended, and closing tries again."""
-    yard = Yard(lambda _: PaperMachine())
     provisioner = SlowToEnd(yard)
-    backend = await connected(provisioner, settings(tmp_path))
+    backend = await owner(provisioner)
     chamber = await backend.open(JOB)
-    ending = asyncio.create_task(backend._office.end(chamber.name))
+    ending = asyncio.create_task(backend.office.end(chamber.name))
     await until(lambda: provisioner.ending)
     ending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await ending
-    assert backend._office.left == {chamber.name}
+    assert backend.office.left == {chamber.name}
     provisioner.let_go.add(chamber.name)
     await backend.close()
-    assert yard.clusters == {}
-    assert backend._office.left == frozenset()
+    assert (yard.clusters, backend.office.left) == ({}, frozenset())
 
 
 async def test_giving_up_while_something_is_written(tmp_path: Path) -> None:
@@ -167,26 +147,20 @@ async def test_giving_up_while_something_is_written(tmp_path: Path) -> None:
     assert await asyncio.to_thread(lambda: list(tmp_path.iterdir())) == []
 
 
-async def test_what_could_not_be_ended_is_tried_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that answers nobody is asked for minutes about each; they do not take turns."""
-    office = Office(settings(tmp_path), cast("Provisioner", None), Tenancy(tmp_path), 0.0)
-    all_asked = asyncio.Barrier(3)
-
-    async def end(_: str) -> bool:
-        await all_asked.wait()
-        return False
-
-    office._not_ended |= {"a", "b", "c"}
-    monkeypatch.setattr(office, "end", end)
-    await asyncio.wait_for(office.close(), 5)
-
-
-async def test_one_that_breaks_does_not_leave_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that nobody expects is told once the others are over: nothing of ours runs on behind it."""
-    office = Office(settings(tmp_path), cast("Provisioner", None), Tenancy(tmp_path), 0.0)
-    ended: list[str] = []
+async def test_what_could_not_be_ended_is_tried_side_by_side(
+    yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that answers nobody is asked for minutes about each; they do not take turns. An error that nobody
+    expects is told once the others are over: nothing of ours runs on behind it.
+    """
+    office = Office(settings(tmp_path), YardProvisioner(yard), Tenancy(tmp_path), 0.0)
+    yard.answers = False
+    office.hurry()
+    assert [await office.end(name) for name in "abc"] == [False] * 3
+    all_asked, ended = asyncio.Barrier(3), []
 
     async def end(name: str) -> bool:
+        await all_asked.wait()
         if name == "a":
             raise ZeroDivisionError
         for _ in range(20):
@@ -194,32 +168,28 @@ async def test_one_that_breaks_does_not_leave_the_others(tmp_path: Path, monkeyp
         ended.append(name)
         return True
 
-    office._not_ended |= {"a", "b", "c"}
     monkeypatch.setattr(office, "end", end)
     with pytest.raises(ZeroDivisionError):
-        await office.end_left()
+        await asyncio.wait_for(office.close(), 5)
     assert sorted(ended) == ["b", "c"]
 
 
-async def test_how_long_one_lived_that_was_not_seen_to_end(tmp_path: Path) -> None:
+async def test_how_long_one_lived_that_was_not_seen_to_end(owner: Connect, yard: Yard) -> None:
     """It is booked at its worst, with its name; SkyPilot's history tells later, no less than is charged."""
-    yard = Yard(lambda _: PaperMachine())
     lost = {"reach": Fault.BEFORE, "down": Fault.AFTER, "clusters": Fault.BEFORE}
     away = False
-    provisioner = YardProvisioner(yard, lambda method: lost.get(method) if away else None)
-    backend = await connected(provisioner, settings(tmp_path), pause_s=0.0)
+    backend = await owner(YardProvisioner(yard, lambda method: lost.get(method) if away else None))
     chamber = await backend.open(JOB)
     assert await backend.lifetimes({chamber.name: 0.0}) == {}
-    backend._office.hurry()
+    backend.office.hurry()
     away = True
     await chamber.kill()
     assert chamber.bill.unseen == chamber.name
     away = False
-    await backend._office.end_left()
-    never = backend._office.name(60.0)
+    await backend.office.end_left()
+    never = backend.office.name(60.0)
     assert await backend.lifetimes({never: time.time(), "another": 0.0}) == {}
     told = await backend.lifetimes({chamber.name: 0.0, never: 0.0})
     assert told.keys() == {chamber.name, never}
     assert told[never] == 0.0
     assert yard.bill[chamber.name] <= told[chamber.name] * yard.usd_per_hour / 3600 <= chamber.bill.usd
-    await backend.close()

@@ -31,9 +31,9 @@ def test_keys_for_logs_that_are_kept_elsewhere(sdk: Any, say: Say, store: str) -
     """No switch keeps SkyPilot from copying them; logs that need no key of ours are no reason to refuse."""
     say(f"logs: {{store: {store}, {store}: {{credentials_file: /keys/logs}}}}")
     with pytest.raises(Refused, match=r"would copy .* to every rented machine.*take logs: out"):
-        sdk._refuse_keys()
+        sdk.refuse_keys()
     say(f"logs: {{store: {store}}}")
-    sdk._refuse_keys()
+    sdk.refuse_keys()
 
 
 @pytest.mark.parametrize("active", ["team", "other"])
@@ -42,17 +42,9 @@ def test_a_workspace_that_wants_keys_copied(sdk: Any, say: Say, active: str) -> 
     workspaces = "workspaces: {other: {}, team: {gcp: {remote_identity: LOCAL_CREDENTIALS}}}"
     say(f"active_workspace: {active}\n{workspaces}")
     with pytest.raises(Refused, match=r"set workspaces\.team\.gcp\.remote_identity to NO_UPLOAD"):
-        sdk._refuse_keys()
+        sdk.refuse_keys()
     say(f"active_workspace: {active}\n{workspaces.replace('LOCAL_CREDENTIALS', 'NO_UPLOAD')}")
-    sdk._refuse_keys()
-
-
-def test_a_workspaces_word_wins(sdk: Any, say: Say) -> None:
-    """Why it is refused: by SkyPilot's own rules the launch's switch does not count there."""
-    say("active_workspace: team\nworkspaces: {team: {gcp: {remote_identity: LOCAL_CREDENTIALS}}}")
-    with sdk.skypilot_config.override_skypilot_config(sdk.NO_UPLOAD):
-        told = sdk.skypilot_config.get_effective_workspace_region_config(cloud="gcp", keys=("remote_identity",))
-    assert told == "LOCAL_CREDENTIALS"
+    sdk.refuse_keys()
 
 
 async def test_keys_are_looked_for_before_anything_is_rented(sdk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +55,8 @@ async def test_keys_are_looked_for_before_anything_is_rented(sdk: Any, monkeypat
 
     monkeypatch.setattr(sdk.server_common, "is_api_server_local", lambda: True)
     monkeypatch.setattr(sdk, "refuse_forwarding", lambda: None)
-    monkeypatch.setattr(sdk, "_enabled", lambda: ["gcp"])
-    monkeypatch.setattr(sdk, "_refuse_keys", found)
+    monkeypatch.setattr(sdk.sdk, "enabled_clouds", lambda: ["gcp"])
+    monkeypatch.setattr(sdk.sdk, "get", lambda request: request)
+    monkeypatch.setattr(sdk, "refuse_keys", found)
     with pytest.raises(Refused, match="keys would travel"):
         await sdk.SkyPilot().check("gcp")

@@ -7,18 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Bundle, Ending, Job, Limits, Outcome, Refused, Silent, Unavailable
+from sandbox import Ending, Outcome, Refused, Silent, Unavailable
 from sandbox.backends.skypilot.backend import SkyPilotBackend
 from sandbox.backends.skypilot.end import PAUSE_S
 from sandbox.backends.skypilot.provisioner import Ask
-from tests.sandbox.skypilot.connecting import connected, settings
-from tests.sandbox.skypilot.grounds import PaperMachine
+from tests.sandbox.skypilot.connecting import BUNDLE, JOB, Connect, connected, settings
 from tests.sandbox.skypilot.yard import Fault, Yard, YardProvisioner
 from tests.virtual_time import VirtualTime
 
 pytestmark = pytest.mark.touching("skypilot")
 
-JOB = Job(command=("true",), limits=Limits(wall=10, grace=1))
 PATIENCE_S = 180.0
 
 Fate = Callable[[str], Fault | None]
@@ -27,11 +25,6 @@ Fate = Callable[[str], Fault | None]
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
     return VirtualTime(monkeypatch)
-
-
-@pytest.fixture
-def yard() -> Yard:
-    return Yard(lambda _: PaperMachine())
 
 
 def once(method: str, act: Callable[[], None]) -> Fate:
@@ -63,10 +56,10 @@ async def trial(folder: Path, yard: Yard, fate: Fate) -> Outcome:
     backend, provisioner = await rented(folder, yard)
     try:
         async with await backend.open(JOB) as chamber:
-            provisioner._fate = fate
-            return await chamber.run(Bundle({}))
+            provisioner.fate_of = fate
+            return await chamber.run(BUNDLE)
     finally:
-        provisioner._fate = lambda _: None
+        provisioner.fate_of = lambda _: None
         await backend.close()
 
 
@@ -139,26 +132,17 @@ class NoSuchMachine(YardProvisioner):
         raise Refused("price: there is no such machine")
 
 
-@pytest.mark.parametrize(("is_there", "kind"), [(True, Refused), (False, Unavailable)])
-async def test_T86_a_place_that_is_away_refuses_nothing(
-    tmp_path: Path, yard: Yard, is_there: bool, kind: type[Exception]
-) -> None:
-    """Refused would end the campaign. Of a place that answers, SkyPilot's word counts."""
-    backend = await connected(NoSuchMachine(yard), settings(tmp_path))
-    if not is_there:
-        yard.line.cut()
-    with pytest.raises(kind, match="no such machine"):
-        await backend.open(JOB)
-    yard.line.heal()
-    await backend.close()
-
-
-async def test_T86_the_probe_asks_the_place(tmp_path: Path, yard: Yard) -> None:
-    """Else the breaker would let attempts through that can rent nothing."""
-    backend = await connected(YardProvisioner(yard), settings(tmp_path))
+async def test_T86_a_place_that_is_away_refuses_nothing(owner: Connect, yard: Yard) -> None:
+    """Refused would end the campaign. Of a place that answers, SkyPilot's word counts; and the probe asks the place,
+    else the breaker would let attempts through that can rent nothing.
+    """
+    backend = await owner(NoSuchMachine(yard))
     await backend.answers()
+    with pytest.raises(Refused, match="no such machine"):
+        await backend.open(JOB)
     yard.line.cut()
+    with pytest.raises(Unavailable, match="no such machine"):
+        await backend.open(JOB)
     with pytest.raises(Unavailable, match="the line is down"):
         await backend.answers()
     yard.line.heal()
-    await backend.close()

@@ -50,29 +50,24 @@ def test_a_cluster_that_another_thread_ends(sdk: Any) -> None:
             return there
 
     connected = sdk.SkyPilot()
-    connected._handles = Ending(one=SimpleNamespace(get_command_runners=lambda: ["runner"]))
-    assert connected._runner("one") == "runner"
-
-
-def test_machines_end_themselves_without_a_key_of_ours(sdk: Any) -> None:
-    """Autodown needs an identity of the machine's own, since no key travels. On Azure SkyPilot does not use it."""
-    from sky.utils import registry
-
-    allowed = [name for name, place in PLACES.items() if place.kind is Kind.VM and not place.refused]
-    assert allowed == ["aws", "gcp"]
-    assert all(registry.CLOUD_REGISTRY.from_str(name).supports_service_account_on_remote() for name in allowed)
+    connected.handles = Ending(one=SimpleNamespace(get_command_runners=lambda: ["runner"]))
+    assert connected.runner("one") == "runner"
 
 
 def test_the_switch_against_uploads_is_taken_everywhere_it_exists(sdk: Any) -> None:
-    """SkyPilot's own schema accepts the setting for these clouds, and for none that we forgot."""
-    from sky.utils import schemas
+    """SkyPilot's own schema accepts the setting for these clouds, and for none that we forgot. No key travels, and
+    autodown needs an identity of the machine's own all the same: clouds where SkyPilot has none are refused.
+    """
+    from sky.utils import registry, schemas
 
     properties = schemas.get_config_schema()["properties"]
     known = {name for name, entry in properties.items() if "remote_identity" in entry.get("properties", {})}
-    assert set(SWITCHABLE) == known
-    assert set(NO_UPLOAD) == known
-    for place, known_place in PLACES.items():
-        assert known_place.refused or place in known, f"keys of {place} would be copied to its machines"
+    assert set(SWITCHABLE) == set(NO_UPLOAD) == known
+    allowed = {name: place for name, place in PLACES.items() if not place.refused}
+    assert allowed.keys() <= known, "keys would be copied to its machines"
+    rented = [name for name, place in allowed.items() if place.kind is Kind.VM]
+    assert rented == ["aws", "gcp"]
+    assert all(registry.CLOUD_REGISTRY.from_str(name).supports_service_account_on_remote() for name in rented)
 
 
 @pytest.mark.parametrize("place", ["aws/us-east-1", "slurm/yard"])
@@ -111,64 +106,78 @@ def test_the_timer_is_absolute_by_the_machines_clock(sdk: Any, tmp_path: Path) -
     assert ran.stdout.split() == ["-n", "shutdown", "-P", "+17"]
 
 
-def every_error(sdk: Any) -> list[Exception]:
-    """One of each that SkyPilot knows, made without its constructor: those want all kinds of things."""
-    found: list[Exception] = [ValueError("x"), KeyError("x"), OSError("x"), RuntimeError("x"), TypeError("x")]
-    for kind in vars(sdk.exceptions).values():
-        if inspect.isclass(kind) and issubclass(kind, Exception):
-            error = kind.__new__(kind)
-            error.args = ("\x1b[31mwhat happened\x1b[0m\nand more",)
-            found.append(error)
-    assert len(found) > 60
-    return found
-
-
-def test_no_error_is_left_unmapped(sdk: Any) -> None:
-    """Whatever SkyPilot raises leaves as one of ours, in one line without colours."""
-    for error in every_error(sdk):
-        with pytest.raises(SandboxError) as caught, translating("doing"):
-            raise error
-        assert "\n" not in str(caught.value)
-        assert "\x1b" not in str(caught.value)
-
-
-def error_of(sdk: Any, name: str, **attributes: object) -> SandboxError:
-    error = getattr(sdk.exceptions, name).__new__(getattr(sdk.exceptions, name))
+def made(sdk: Any, name: str, *words: str, **attributes: object) -> Exception:
+    """One of SkyPilot's own without its constructor: those want all kinds of things."""
+    kind = getattr(sdk.exceptions, name)
+    error: Exception = kind.__new__(kind)
+    error.args = words
     vars(error).update(attributes)
+    return error
+
+
+def translated(error: Exception) -> SandboxError:
     with pytest.raises(SandboxError) as caught, translating("doing"):
         raise error
     return caught.value
 
 
-def test_what_errors_mean(sdk: Any) -> None:
-    """Capacity may be tried again, what can never be is refused, and what is gone is lost."""
-    assert type(error_of(sdk, "ResourcesUnavailableError", failover_history=[Exception()])) is Unavailable
-    assert "capacity" in str(error_of(sdk, "ResourcesUnavailableError", failover_history=[Exception()]))
-    assert type(error_of(sdk, "ResourcesUnavailableError", failover_history=[])) is Refused
-    assert type(error_of(sdk, "ClusterNotUpError")) is Lost
-    assert type(error_of(sdk, "ClusterDoesNotExist")) is Lost
-    assert type(error_of(sdk, "NotSupportedError")) is Refused
-    assert type(error_of(sdk, "RequestCancelled")) is Unavailable
-    assert "sky api start" in str(error_of(sdk, "ApiServerConnectionError"))
-    with pytest.raises(Unavailable, match="sky api start"), translating("doing"):
-        raise requests.ConnectionError("HTTPConnectionPool(host='127.0.0.1', port=46580): Max retries exceeded")
+def test_no_error_is_left_unmapped(sdk: Any) -> None:
+    """Whatever SkyPilot raises leaves as one of ours, in one line without colours; traces are shown again, for
+    SkyPilot hides them when it raises, and --verbose must show those of everybody else.
+    """
+    from sky.utils import ux_utils
+
+    kinds = vars(sdk.exceptions).items()
+    names = [name for name, kind in kinds if inspect.isclass(kind) and issubclass(kind, Exception)]
+    assert len(names) > 55
+    theirs = [made(sdk, name, "\x1b[31mwhat happened\x1b[0m\nand more") for name in names]
+    for error in [*theirs, ValueError("x"), KeyError("x"), OSError("x"), RuntimeError("x"), TypeError("x")]:
+        said = str(translated(error))
+        assert "\n" not in said
+        assert "\x1b" not in said
+    with pytest.raises(SandboxError), translating("look"), ux_utils.print_exception_no_traceback():
+        raise ValueError("of its own")
+    assert not hasattr(sys, "tracebacklimit")
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "attributes", "kind", "said"),
     [
-        "ApiServerAuthenticationError",
-        "CloudUserIdentityError",
-        "ClusterOwnerIdentityMismatchError",
-        "InvalidCloudCredentials",
-        "PermissionDeniedError",
+        ("ResourcesUnavailableError", {"failover_history": [Exception()]}, Unavailable, "capacity"),
+        ("ResourcesUnavailableError", {"failover_history": []}, Refused, ""),
+        ("ClusterNotUpError", {}, Lost, ""),
+        ("ClusterDoesNotExist", {}, Lost, ""),
+        ("NotSupportedError", {}, Refused, ""),
+        ("RequestCancelled", {}, Unavailable, ""),
+        ("ApiServerConnectionError", {}, Unavailable, "sky api start"),
+        *(
+            (name, {}, Denied, "log in again and run sky check")
+            for name in (
+                "ApiServerAuthenticationError",
+                "CloudUserIdentityError",
+                "ClusterOwnerIdentityMismatchError",
+                "InvalidCloudCredentials",
+                "PermissionDeniedError",
+            )
+        ),
     ],
 )
-def test_who_is_not_known_is_denied(sdk: Any, name: str) -> None:
-    """A login is for a person to mend: no retry is used up on it, and one line says what to do."""
-    denied = error_of(sdk, name)
-    assert type(denied) is Denied
-    assert "log in again and run sky check" in str(denied)
+def test_what_errors_mean(
+    sdk: Any, name: str, attributes: dict[str, object], kind: type[SandboxError], said: str
+) -> None:
+    """Capacity may be tried again, what can never be is refused, what is gone is lost, and a login is for a person to
+    mend: no retry is used up on it, and one line says what to do.
+    """
+    error = translated(made(sdk, name, **attributes))
+    assert type(error) is kind
+    assert said in str(error)
+
+
+def test_a_server_that_is_not_there(sdk: Any) -> None:
+    pool = "HTTPConnectionPool(host='127.0.0.1', port=46580): Max retries exceeded"
+    error = translated(requests.ConnectionError(pool))
+    assert type(error) is Unavailable
+    assert "sky api start" in str(error)
 
 
 async def test_a_server_that_hangs(sdk: Any) -> None:
@@ -183,16 +192,22 @@ async def test_a_server_that_hangs(sdk: Any) -> None:
 
 async def test_a_launch_given_up_before_it_was_asked_for(sdk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever gives up before the request went out sends none: nobody who looks afterwards could have seen it."""
-    provisioner = sdk.SkyPilot()
     asked: list[str] = []
+    ordering, go_on = threading.Event(), threading.Event()
+
+    def slowly(*words: Any) -> dict[str, Any]:
+        ordering.set()
+        go_on.wait(60)
+        return task_of(*words)
+
+    monkeypatch.setattr(sdk, "task_of", slowly)
     monkeypatch.setattr(sdk.sdk, "launch", lambda task, cluster_name: asked.append(cluster_name))
-    monkeypatch.setattr(sdk.sdk, "get", lambda request: None)
-    provisioner._submitting.acquire()
-    launching = asyncio.create_task(provisioner.launch("bd-x", "slurm/yard", WANTED, 60))
-    await asyncio.sleep(0.1)
+    monkeypatch.setattr(sdk.sdk, "get", lambda request: (None, None))
+    launching = asyncio.create_task(sdk.SkyPilot().launch("bd-x", "slurm/yard", WANTED, 60))
+    await asyncio.to_thread(ordering.wait, 60)
     launching.cancel()
-    await asyncio.sleep(0.1)
-    provisioner._submitting.release()
+    await asyncio.sleep(0.05)  # it has heard so
+    go_on.set()
     with pytest.raises((asyncio.CancelledError, SandboxError)):
         await launching
     assert asked == []
@@ -220,21 +235,12 @@ def test_a_missing_package_says_what_to_install() -> None:
     assert "with its extra skypilot" in ran.stdout
 
 
-def test_traces_are_shown_again_after_an_error(sdk: Any) -> None:
-    """SkyPilot hides them when it raises; --verbose must show those of everybody else."""
-    from sky.utils import ux_utils
-
-    with pytest.raises(SandboxError), translating("look"), ux_utils.print_exception_no_traceback():
-        raise ValueError("of its own")
-    assert not hasattr(sys, "tracebacklimit")
-
-
 async def test_a_place_that_does_not_let_us_in(sdk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked once more, since nobody may have asked yet; then it is the provider that denies, not we."""
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(sdk.server_common, "is_api_server_local", lambda: True)
     monkeypatch.setattr(sdk, "refuse_forwarding", lambda: None)
-    monkeypatch.setattr(sdk, "_enabled", lambda: ["gcp"])
+    monkeypatch.setattr(sdk.sdk, "enabled_clouds", lambda: ["gcp"])
     monkeypatch.setattr(sdk.sdk, "check", lambda clouds, *, verbose: asked.append(clouds))
     monkeypatch.setattr(sdk.sdk, "get", lambda request: request)
     with pytest.raises(Denied, match="run sky check aws"):
@@ -242,7 +248,7 @@ async def test_a_place_that_does_not_let_us_in(sdk: Any, monkeypatch: pytest.Mon
     assert asked == [("aws",)]
 
 
-def test_how_long_clusters_lived_by_its_history(sdk: Any) -> None:
+async def test_how_long_clusters_lived_by_its_history(sdk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first launch of a name to its last end; nothing of one that is up, or that was never counted."""
     rows = [
         {"name": "one", "usage_intervals": [(100, 118)]},
@@ -250,4 +256,6 @@ def test_how_long_clusters_lived_by_its_history(sdk: Any) -> None:
         {"name": "up", "usage_intervals": [(100, 118), (120, None)]},
         {"name": "none", "usage_intervals": None},
     ]
-    assert sdk._lived(rows) == {"one": 33.0, "up": None, "none": None}
+    monkeypatch.setattr(sdk.sdk, "cost_report", lambda: rows)
+    monkeypatch.setattr(sdk.sdk, "get", lambda request: request)
+    assert await sdk.SkyPilot().lived() == {"one": 33.0, "up": None, "none": None}

@@ -34,7 +34,7 @@ def hostile_ssh(sdk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> An
             return [sdk.command_runner.SSHCommandRunner(("127.0.0.1", 9), "nobody", str(tmp_path / "key"))]
 
     provisioner = sdk.SkyPilot()
-    provisioner._handles["c"] = Handle()
+    provisioner.handles["c"] = Handle()
     return provisioner
 
 
@@ -180,9 +180,9 @@ async def test_T86_nobody_is_told_to_set_up_a_place_that_is_away(
 ) -> None:
     """SkyPilot says that it has no access, whatever keeps it from a place."""
     monkeypatch.setattr(sdk.server_common, "is_api_server_local", lambda: True)
-    monkeypatch.setattr(sdk, "_enabled", list)
+    monkeypatch.setattr(sdk.sdk, "enabled_clouds", list)
     monkeypatch.setattr(sdk, "refuse_forwarding", lambda: None)
     monkeypatch.setattr(sdk.sdk, "check", lambda *_, **__: None)
-    monkeypatch.setattr(sdk.sdk, "get", lambda _: None)
+    monkeypatch.setattr(sdk.sdk, "get", lambda request: request)
     with pytest.raises(kind):
         await sdk.SkyPilot().check(place)

@@ -2,25 +2,30 @@
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from sandbox import Bundle, Ending, Job, Limits, Refused, Unavailable
+from sandbox import Ending, Job, Limits, Lost, Refused, Unavailable
 from sandbox.backends.skypilot import machine as skypilot_machine
 from sandbox.backends.skypilot.machine import NOT_YET, Machine
 from sandbox.backends.skypilot.places import Kind
-from sandbox.backends.skypilot.provisioner import Ask, Landed, Wanted
+from sandbox.backends.skypilot.provisioner import Ask, Wanted
 from sandbox.box.report import Ended, Failed, Measured, Report
 from sandbox.link import Deadlines
-from tests.sandbox.skypilot.connecting import Purse, connected, settings
+from tests.sandbox.skypilot.connecting import BUNDLE, JOB, Connect, trial
 from tests.sandbox.skypilot.grounds import PaperMachine, report_bytes
 from tests.sandbox.skypilot.yard import Yard, YardProvisioner
 
 pytestmark = pytest.mark.touching("skypilot")
 
-JOB = Job(command=("true",), limits=Limits(wall=10, grace=1))
-REFUSED = report_bytes(Report(Failed(error="refused", reason="the image is refused: it is none of ours"), {}, b""))
+SMALL = Job(command=("true",), limits=Limits(wall=5, output_bytes=1000, output_files=2))
+
+
+def failed(error: str, reason: str) -> bytes:
+    return report_bytes(Report(Failed(error=error, reason=reason), {}, b""))
+
+
+REFUSED = failed("refused", "the image is refused: it is none of ours")
 
 
 def forged(ending: Ending) -> bytes:
@@ -29,88 +34,80 @@ def forged(ending: Ending) -> bytes:
     return report_bytes(Report(page, {}, b""))
 
 
-@pytest.mark.parametrize("ending", [Ending.KILLED, Ending.STOPPED])
-async def test_a_machine_can_not_say_that_we_ended_it(tmp_path: Path, ending: Ending) -> None:
-    """Nobody here gave such an order. `killed` is a free ending, so the candidate's own word would be a refund."""
-    backend = await connected(YardProvisioner(Yard(lambda _: PaperMachine(forged(ending)))), settings(tmp_path))
-    async with await backend.open(JOB) as chamber:
-        outcome = await chamber.run(Bundle({"a": b"b"}))
-    assert outcome.ending is Ending.PROTOCOL
-    await backend.close()
+@pytest.mark.parametrize(
+    "words",
+    [b"forged", b"x" * 50_000_000, forged(Ending.KILLED), forged(Ending.STOPPED)],
+    ids=["no report", "a flood", "killed", "stopped"],
+)
+async def test_words_that_are_no_report_of_ours(words: bytes, owner: Connect, yard: Yard) -> None:
+    """They are called what they are, and the next trial gets another machine. Nobody here gave an order to kill or to
+    stop: these are free endings, so the candidate's own word would be a refund.
+    """
+    yard.make = lambda _: PaperMachine(words)
+    backend = await owner(warm=1)
+    first, outcome = await trial(backend, SMALL)
+    assert (outcome.ending, outcome.told) == (Ending.PROTOCOL, False)
+    assert yard.clusters == {}
+    assert (await trial(backend, SMALL))[0] != first
 
 
 class Turned(PaperMachine):
     """A candidate broke out of its first chamber: from then on the machine speaks for it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
     async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
-        self.lines.append(command)
-        if self._submitted and "-m sandbox.box" in command:
-            return 0, REFUSED
-        return await super().call(command, cap, timeout)
+        answer = await super().call(command, cap, timeout)
+        return (0, REFUSED) if self._submitted and "-m sandbox.box" in command else answer
 
 
-async def test_a_used_machine_can_not_refuse_for_us(tmp_path: Path) -> None:
+async def test_a_used_machine_can_not_refuse_for_us(owner: Connect, yard: Yard) -> None:
     """Refused means our own policy and ends a campaign. A machine that had a bundle is unavailable, and retired.
 
     It is asked about another job: of one that it was asked about before, its first answer counts.
     """
-    yard = Yard(lambda _: Turned())
-    backend = await connected(YardProvisioner(yard), settings(tmp_path, warm=1))
-    backend.purse = Purse()
-    async with await backend.open(JOB) as chamber:
-        await chamber.run(Bundle({"a": b"b"}))
-    assert list(yard.clusters) == [chamber.name]
+    yard.make = lambda _: Turned()
+    backend = await owner(warm=1)
+    name, _ = await trial(backend)
+    assert list(yard.clusters) == [name]
     with pytest.raises(Unavailable, match="none of ours"):
         await backend.open(JOB.model_copy(update={"command": ("false",)}))
     assert yard.clusters == {}
-    await backend.close()
 
 
-async def test_a_used_machine_can_not_change_its_facts(tmp_path: Path) -> None:
-    """What it said of a job before it had a bundle is what counts for the next trial of that job; it is not asked."""
+async def test_a_used_machine_keeps_nothing_of_a_trial(owner: Connect, yard: Yard) -> None:
+    """Nor does it change its facts: what it said of a job before it had a bundle counts for the next trial of that
+    job. Bundle and outcome are gone before the next one comes: the disk fills, and who breaks out reads them.
+    """
     machine = Turned()
-    backend = await connected(YardProvisioner(Yard(lambda _: machine)), settings(tmp_path, warm=1))
-    backend.purse = Purse()
+    yard.make = lambda _: machine
+    backend = await owner(warm=1)
     for _ in range(2):
-        async with await backend.open(JOB) as chamber:
-            assert chamber.facts == {"cpu": "paper"}
-            await chamber.run(Bundle({"a": b"b"}))
+        assert (await trial(backend))[1].facts == {"cpu": "paper"}
+        assert "rm -rf" in machine.lines[-1]
+        assert "/trials " in machine.lines[-1], "the folder of all trials, and after the last of them"
     assert sum("-m sandbox.box" in line for line in machine.lines) == 1
-    await backend.close()
 
 
-async def test_a_trial_can_not_refuse_for_us(tmp_path: Path) -> None:
-    """The same word in the report of a trial is a failure of the machine; before any bundle it is our policy's."""
-    backend = await connected(YardProvisioner(Yard(lambda _: PaperMachine(REFUSED))), settings(tmp_path))
-    with pytest.raises(Unavailable, match="none of ours"):
-        async with await backend.open(JOB) as chamber:
-            await chamber.run(Bundle({"a": b"b"}))
-    await backend.close()
+@pytest.mark.parametrize(
+    ("words", "kind", "said"), [(REFUSED, Unavailable, "none of ours"), (failed("lost", "gone"), Lost, "gone")]
+)
+async def test_what_a_machine_could_not_do(
+    words: bytes, kind: type[Exception], said: str, owner: Connect, yard: Yard
+) -> None:
+    """Raised as what it is, with the cost. A refusal after delivery is the machine's failure, not our policy's."""
+    yard.make = lambda _: PaperMachine(words)
+    with pytest.raises(kind, match=said) as caught:
+        await trial(await owner())
+    assert getattr(caught.value, "usd", 0) > 0
 
+
+async def test_before_any_bundle_a_refusal_is_our_policys(owner: Connect, yard: Yard) -> None:
     class Strict(PaperMachine):
         async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
             return (0, REFUSED) if "-m sandbox.box" in command else await super().call(command, cap, timeout)
 
-    fresh = await connected(YardProvisioner(Yard(lambda _: Strict())), settings(tmp_path))
+    yard.make = lambda _: Strict()
     with pytest.raises(Refused, match="none of ours"):
-        await fresh.open(JOB)
-    await fresh.close()
-
-
-async def test_a_used_machine_keeps_nothing_of_a_trial(tmp_path: Path) -> None:
-    """Bundle and outcome are gone before the next trial comes: the disk fills, and who breaks out reads them."""
-    machine = Turned()
-    backend = await connected(YardProvisioner(Yard(lambda _: machine)), settings(tmp_path, warm=1))
-    backend.purse = Purse()
-    async with await backend.open(JOB) as chamber:
-        await chamber.run(Bundle({"a": b"b"}))
-    assert "rm -rf" in machine.lines[-1]
-    assert "/trials " in machine.lines[-1], "the folder of all trials, and after the last of them"
-    await backend.close()
+        await (await owner()).open(JOB)
 
 
 async def test_a_machine_that_does_not_wait_does_not_hurry_us(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +123,6 @@ async def test_a_machine_that_does_not_wait_does_not_hurry_us(monkeypatch: pytes
     monkeypatch.setattr(skypilot_machine, "TRY_PAUSE_S", 0.1)
     provisioner = YardProvisioner(Yard(lambda _: Hasty()))
     landed = await provisioner.launch("bd-x", "slurm/yard", Wanted(Ask(1, 1), 60, 0, None), 10)
-    assert isinstance(landed, Landed)
     machine = Machine(provisioner, "bd-x", landed, Kind.NODE, Deadlines())
     with pytest.raises(Unavailable, match="in time"):
         await machine.collect("trial", JOB.limits, time.monotonic() + 0.5)
@@ -134,92 +130,57 @@ async def test_a_machine_that_does_not_wait_does_not_hurry_us(monkeypatch: pytes
 
 
 class Away(PaperMachine):
-    """It runs the trial to its end, and cannot be reached for so many looks."""
+    """It runs the trial to its end, and cannot be reached for sixty looks: two minutes."""
 
-    def __init__(self, looks: int) -> None:
-        super().__init__()
-        self._looks = looks
+    looks = 60
 
     async def call(self, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
-        if "exec tar" in command and self._submitted and self._looks:
-            self._looks -= 1
+        if "exec tar" in command and self._submitted and self.looks:
+            self.looks -= 1
             raise Unavailable("the machine cannot be reached (exit code 255)")
         return await super().call(command, cap, timeout)
 
 
 @pytest.mark.parametrize(("patience_s", "survives"), [(180.0, True), (0.0, False)])
 async def test_T86_a_machine_that_can_not_be_reached_for_a_while(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience_s: float, survives: bool
+    owner: Connect, yard: Yard, monkeypatch: pytest.MonkeyPatch, patience_s: float, survives: bool
 ) -> None:
-    """A network that is away for two minutes (sixty looks) costs no trial: the machine has kept the outcome."""
+    """A network that is away for two minutes costs no trial: the machine has kept the outcome."""
     monkeypatch.setattr(skypilot_machine, "TRY_PAUSE_S", 0.0)
-    config = settings(tmp_path)
-    config = config.model_copy(update={"deadlines": replace(config.deadlines, silence=patience_s)})
-    backend = await connected(YardProvisioner(Yard(lambda _: Away(60))), config)
-    try:
-        async with await backend.open(JOB) as chamber:
-            if survives:
-                assert (await chamber.run(Bundle({}))).outputs == {"answer": b"42"}
-            else:
-                with pytest.raises(Unavailable, match="could not be brought back"):
-                    await chamber.run(Bundle({}))
-    finally:
-        await backend.close()
+    yard.make = lambda _: Away()
+    backend = await owner(deadlines=replace(Deadlines(), silence=patience_s))
+    if survives:
+        assert (await trial(backend))[1].outputs == {"answer": b"42"}
+    else:
+        with pytest.raises(Unavailable, match="could not be brought back"):
+            await trial(backend)
 
 
-async def test_a_job_that_wants_a_fresh_machine_gets_none_that_served_before(tmp_path: Path) -> None:
+async def test_a_job_that_wants_a_fresh_machine_gets_none_that_served_before(owner: Connect, yard: Yard) -> None:
     """The control job decides who is to blame: on a machine that a candidate took, it would say what pays."""
-    yard = Yard(lambda _: PaperMachine())
-    backend = await connected(YardProvisioner(yard), settings(tmp_path, warm=1))
-    backend.purse = Purse()
-    async with await backend.open(JOB) as chamber:
-        await chamber.run(Bundle({"a": b"b"}))
-    standing = chamber.name
+    backend = await owner(warm=1)
+    standing, _ = await trial(backend)
     for _ in range(2):
-        async with await backend.open(JOB.model_copy(update={"fresh": True})) as control:
-            assert control.name in set(yard.clusters) - {standing}
-            assert (await control.run(Bundle({}))).usage.usd > 0
+        control, outcome = await trial(backend, JOB.model_copy(update={"fresh": True}))
+        assert control != standing
+        assert outcome.usage.usd > 0
         assert list(yard.clusters) == [standing], "it is ended with its job"
-    async with await backend.open(JOB) as chamber:
-        assert chamber.name == standing
-    await backend.close()
+    assert (await trial(backend))[0] == standing
 
 
 @pytest.mark.parametrize("step", ["submit", "call"])
 async def test_what_skypilot_refuses_after_delivery_is_not_the_candidates_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    owner: Connect, yard: Yard, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Refused by us would count as the candidate's own mistake: a bundle that cannot be run."""
-    yard = Yard(lambda _: PaperMachine())
     provisioner = YardProvisioner(yard)
-    backend = await connected(provisioner, settings(tmp_path))
+    chamber = await (await owner(provisioner)).open(JOB)
 
     async def refuse(*_: object) -> None:
         raise Refused(f"{step}: not supported")
 
-    chamber = await backend.open(JOB)
     monkeypatch.setattr(provisioner, step, refuse)
     with pytest.raises(Unavailable, match=r"refused after delivery.*not supported") as caught:
-        await chamber.run(Bundle({"a": b"b"}))
+        await chamber.run(BUNDLE)
     assert caught.value.usd > 0
-    assert yard.clusters == {}
-    await backend.close()
-
-
-async def test_an_end_that_skypilot_refuses_is_not_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trial's outcome stands; the machine is charged until its own end, and tried again."""
-    yard = Yard(lambda _: PaperMachine())
-    provisioner = YardProvisioner(yard)
-    backend = await connected(provisioner, settings(tmp_path))
-
-    async def refuse(name: str) -> None:
-        raise Refused("down: not supported")
-
-    async with await backend.open(JOB) as chamber:
-        with monkeypatch.context() as patched:
-            patched.setattr(provisioner, "down", refuse)
-            outcome = await chamber.run(Bundle({"a": b"b"}))
-    assert outcome.ending is Ending.COMPLETED
-    assert outcome.usage.usd > 600
-    await backend.close()
     assert yard.clusters == {}

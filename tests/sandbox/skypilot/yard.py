@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -156,103 +156,96 @@ class Yard:
 
 
 class YardProvisioner:
-    """Implements `Provisioner` for one owner. `fate` decides about each call, by the name of its method."""
+    """Implements `Provisioner` for one owner. `fate_of` decides about each call, by the name of its method."""
 
     def __init__(self, yard: Yard, fate: Callable[[str], Fault | None] = lambda _: None) -> None:
         self.yard = yard
+        self.fate_of = fate
         self.dead = False
-        self._fate = fate
 
     async def check(self, place: str) -> None:
-        await self._begin("check")
+        async with self._step("check"):
+            pass
 
     async def quote(self, place: str, ask: Ask) -> float | None:
-        await self._begin("quote")
-        return self.yard.quoted
+        async with self._step("quote"):
+            return self.yard.quoted
 
     async def launch(self, name: str, place: str, wanted: Wanted, timeout: float) -> Landed:
-        fault = await self._begin("launch")
-        id_ = self.yard.ask(name, wanted)
-        # Sometimes the reply is lost while the launch is under way, sometimes when the cluster is up.
-        if fault and sum(map(ord, name)) % 2:
-            await self._finish("launch", fault)
-        await asyncio.sleep(0.01)
-        if id_ not in self.yard.requests:
-            raise Unavailable("launch: somebody cancelled the request")
-        self.yard.up(id_)
-        await self._finish("launch", fault)
+        async with self._step("launch") as fault:
+            id_ = self.yard.ask(name, wanted)
+            # Sometimes the reply is lost while the launch is under way, sometimes when the cluster is up.
+            if fault and sum(map(ord, name)) % 2:
+                await self._finish("launch", fault)
+            await asyncio.sleep(0.01)
+            if id_ not in self.yard.requests:
+                raise Unavailable("launch: somebody cancelled the request")
+            self.yard.up(id_)
         return Landed(self.yard.clusters[name].usd_per_hour, "a pretended machine")
 
     async def reach(self, place: str) -> None:
-        await self._begin("reach")
+        async with self._step("reach"):
+            pass
 
     async def clusters(self) -> list[str]:
-        fault = await self._begin("clusters")
-        found = list(self.yard.clusters)
-        self.yard.look()
-        await self._finish("clusters", fault)
+        async with self._step("clusters"):
+            found = list(self.yard.clusters)
+            self.yard.look()
         return found
 
     async def lived(self) -> dict[str, float | None]:
-        fault = await self._begin("lived")
-        await self._finish("lived", fault)
-        return {**dict.fromkeys(self.yard.clusters), **self.yard.lived}
+        async with self._step("lived"):
+            return {**dict.fromkeys(self.yard.clusters), **self.yard.lived}
 
     async def requests(self) -> dict[str, str]:
-        fault = await self._begin("requests")
-        found = {id_: request.name for id_, request in self.yard.requests.items()}
-        await self._finish("requests", fault)
-        return found
+        async with self._step("requests"):
+            return {id_: request.name for id_, request in self.yard.requests.items()}
 
     async def cancel_requests(self, ids: list[str]) -> None:
-        fault = await self._begin("cancel_requests")
-        for id_ in ids:
-            self.yard.cancel(id_)
-        await self._finish("cancel_requests", fault)
+        async with self._step("cancel_requests"):
+            for id_ in ids:
+                self.yard.cancel(id_)
 
     async def down(self, name: str) -> None:
-        fault = await self._begin("down")
-        await self.yard.down(name)
-        await self._finish("down", fault)
+        async with self._step("down"):
+            await self.yard.down(name)
 
     async def submit(self, name: str, command: str) -> None:
-        fault = await self._begin("submit")
-        await self._ground(name).submit(command)
-        await self._finish("submit", fault)
+        async with self._step("submit"):
+            await self._ground(name).submit(command)
 
     async def send(self, name: str, source: Path, target: str, timeout: float) -> None:
-        fault = await self._begin("send")
-        await self._ground(name).send(source, target)
-        await self._finish("send", fault)
+        async with self._step("send"):
+            await self._ground(name).send(source, target)
 
     async def call(self, name: str, command: str, cap: int, timeout: float) -> tuple[int, bytes]:
-        fault = await self._begin("call")
-        answer = await self._ground(name).call(command, cap, timeout)
-        await self._finish("call", fault)
-        return answer
+        async with self._step("call"):
+            return await self._ground(name).call(command, cap, timeout)
 
     def _ground(self, name: str) -> Ground:
         if name not in self.yard.clusters:
             raise Lost(f"the cluster {name} is gone")
         return self.yard.clusters[name].ground
 
-    async def _begin(self, method: str) -> Fault | None:
+    @contextlib.asynccontextmanager
+    async def _step(self, method: str) -> AsyncIterator[Fault | None]:
         await asyncio.sleep(0)
         if self.dead:
             raise Dead
         if not self.yard.answers:
             raise Unavailable(f"{method}: the yard was told not to answer")
-        fault = self._fate(method)
+        fault = self.fate_of(method)
         if method in OVER_THE_LINE:
             await self.yard.line.cross(method)
         if fault is Fault.BEFORE:
             raise Unavailable(f"{method}: failed on purpose")
         if fault is Fault.KILLED:
             self._die()
-        return fault
+        yield fault
+        await self._finish(method, fault)
 
     async def _finish(self, method: str, fault: Fault | None) -> None:
-        if method in OVER_THE_LINE:
+        if method in OVER_THE_LINE and method != "reach":  # which is no more than a knock
             await self.yard.line.cross(method)
         if fault is Fault.AFTER:
             raise Unavailable(f"{method}: the reply was lost on purpose")
