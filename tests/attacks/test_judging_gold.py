@@ -22,8 +22,8 @@ from orchestrator.views.judging.gate import gate as run_gate
 from orchestrator.wiring.reading import read_campaign
 from tests.attacks.candidates import SEARCH, leaving
 from tests.attacks.judged import Fought, fight, site_of
+from tests.orchestrator.views.judging.samples import documents
 from tests.orchestrator.views.judging.stage import GOLD, METRIC, Stage, whole, write_task
-from tests.orchestrator.views.judging.test_documents import documents
 
 STAGE = pytest.param("stage", marks=pytest.mark.attack)
 ENGINE = pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.attack])

@@ -7,9 +7,10 @@ import asyncio
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
-from sandbox.backends.skypilot.backend import SkyPilotBackend
+from sandbox.backends.skypilot import backend as backends
 from sandbox.errors import SandboxError
 
 STEPS = ("launch", "send", "call", "submit", "down")
@@ -40,8 +41,9 @@ class Teller:
 
 async def main(infra: str, folder: Path, command: str) -> None:
     config = SkyPilotConfig(infra=infra, owners_folder=folder / "owners", inputs_folder=folder / "inputs")
-    backend = await SkyPilotBackend.connect(config)
-    backend.provisioner = backend._office._provisioner = Teller(backend.provisioner)
+    teller = Teller(backends.installed())
+    with patch.object(backends, "installed", lambda: teller):
+        backend = await backends.SkyPilotBackend.connect(config)
     say(f"owner {backend.owner}")
     try:
         limits = Limits(wall=300, memory="64MiB", work_bytes="16MiB")

@@ -1,5 +1,7 @@
 """Reports that no gate ever made, with as much hostility in them as fits."""
 
+import json
+
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode, Verdict
@@ -9,7 +11,11 @@ from orchestrator.examine.probes import Packages
 from orchestrator.examine.witness import Command, Holder, Witness
 from orchestrator.ledger import Head
 from orchestrator.loop.jobs import Image
+from orchestrator.views.judging.evidence import evidence_text
+from orchestrator.views.judging.junit import junit
+from orchestrator.views.judging.markdown import markdown
 from orchestrator.views.judging.report import Report
+from orchestrator.views.judging.sarif import sarif
 
 # What only the judge knows; it must be in no document.
 SECRET = "the-answer-is-42"
@@ -84,3 +90,13 @@ def report(
         ),
         head=Head(30, "d" * 64),
     )
+
+
+def documents(it: Report) -> dict[str, str]:
+    """All that leave the gate, by form."""
+    return {
+        "junit": junit(it),
+        "markdown": markdown(it),
+        "sarif": json.dumps(sarif(it)),
+        "evidence": evidence_text(it),
+    }
