@@ -202,7 +202,7 @@ class Postgres:
         started = time.monotonic()
         with _heard_by(self._given_up):
             retrying = Retrying(
-                stop=_Enough() | stop_when_event_set(self._given_up),
+                stop=Enough() | stop_when_event_set(self._given_up),
                 wait=wait_exponential(multiplier=0.05, max=1.0),
                 sleep=sleep_using_event(self._given_up),
                 retry=retry_if_exception_type((Away, Held)),
@@ -233,7 +233,7 @@ class Postgres:
             raise LedgerError(f"{self.name} cannot hold text with lone surrogates; escape them first") from None
 
 
-class _Enough(stop_base):
+class Enough(stop_base):
     """One that is away is waited for longer than one that another holds."""
 
     def __init__(self) -> None:

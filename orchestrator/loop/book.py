@@ -47,7 +47,7 @@ class Book:
         self.listeners: list[Observer] = []
         self.observers: list[Observer] = []
         self._writer = Writer(ledger, artifacts)
-        self._clock = clock
+        self.clock = clock
         self._waiting: list[_Folded] = []  # folded, and not with the writer yet
         self._writing: Future[None] | None = None
         self._turn: asyncio.Handle | None = None  # in which the writer gets what waits
@@ -68,7 +68,7 @@ class Book:
         return self._writer.late_s
 
     def now(self) -> datetime:
-        return self._clock()
+        return self.clock()
 
     def record(self, *events: e.Event) -> None:
         """Fold them in, and have them written: all of them or none, after all that was recorded before.
@@ -114,7 +114,7 @@ class Book:
         try:
             return await asyncio.wrap_future(self._writer.requests(self.state.campaign.request))
         except LedgerError as failure:
-            self._break(failure)
+            self.fail(failure)
             raise
 
     def hurry(self) -> None:
@@ -138,7 +138,7 @@ class Book:
         if self._failure:
             raise self._failure
         try:
-            at = stamp(self._clock())
+            at = stamp(self.clock())
             folded = []
             for event in events:
                 if isinstance(event, e.AttemptOpened):
@@ -149,7 +149,7 @@ class Book:
                 fold(self.state, event, at)
                 folded.append(_Folded(event, at, canonical(event.model_dump(mode="json"))))
         except BaseException as failure:
-            self._break(failure)
+            self.fail(failure)
             raise
         self._waiting += folded
         self._folded += len(folded)
@@ -196,7 +196,7 @@ class Book:
             entries = [Entry(event.kind, body, at) for event, at, body in batch]
             self._writing = self._writer.append(entries, rows, batch[-1].at)
         except BaseException as failure:
-            self._break(failure)
+            self.fail(failure)
             raise
         return self._writing
 
@@ -206,7 +206,7 @@ class Book:
         failure = work.exception()
         self._writing = None
         if failure:
-            self._break(failure)
+            self.fail(failure)
             return
         self._written += len(batch)
         try:
@@ -221,7 +221,7 @@ class Book:
         if loop:
             self._hand_over(loop)
 
-    def _break(self, failure: BaseException) -> None:
+    def fail(self, failure: BaseException) -> None:
         """Of several attempts at work, any may be the first to be heard; each of them tells the one cause."""
         self._failure = self._failure or failure
         for waiter in self._awaited:

@@ -36,7 +36,7 @@ from orchestrator.proposers import PluginFailed
 from sandbox import Refused, SandboxError, Unavailable
 
 _log = structlog.get_logger()
-_POLL_S = 0.2
+POLL_S = 0.2
 # How long a provider is waited for that has done nothing for the campaign yet: so little is lost with it.
 _AT_FIRST_S = 300.0
 
@@ -79,7 +79,7 @@ class Campaign:
         self._bound = FreeBound.of(bench)
         self._awake = bench.door.awake
         self._missed = 0.0
-        self._evolving = evolving
+        self.evolving = evolving
         self._width = width or bench.state.run.width
         self._stop = stop
         self._deadline = deadline
@@ -245,10 +245,10 @@ class Campaign:
             raise Unavailable(f"{breaker.why}; given up after {breaker.waited_s:.0f} s, blastdoor resume goes on")
 
     def _evolve(self) -> None:
-        if self._evolving:
+        if self.evolving:
             stops = self._bench.state.campaign.paused or self._bench.breaker.standing is not Standing.CLOSED
             may_ask = not stops and not self._stop.reason(self._scheduler.progress())
-            self._evolving.turn(may_ask=may_ask)
+            self.evolving.turn(may_ask=may_ask)
 
     def _start(self, node: str) -> None:
         self._running[asyncio.create_task(Attempt(self._bench, node).run(), name=node)] = node
@@ -266,7 +266,7 @@ class Campaign:
 
     async def _first_of(self, *tasks: "asyncio.Task[Any]") -> None:
         """Until one of them ends, a stop is asked for, or it is time to look around."""
-        await asyncio.wait((self._heard, *tasks), timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((self._heard, *tasks), timeout=POLL_S, return_when=asyncio.FIRST_COMPLETED)
         self._bench.book.check()
 
     def _finish(self, task: "asyncio.Task[str | None]") -> None:
@@ -286,8 +286,8 @@ class Campaign:
         self._awake.end()
         await self._bench.breaker.close()
         self._bench.breaker.tell()
-        if self._evolving:
-            await self._evolving.close()
+        if self.evolving:
+            await self.evolving.close()
         for task, node in self._running.items():
             self._kill(task, node, "the session ends")
         if self._running:
@@ -313,8 +313,8 @@ class Campaign:
         await self._settling.give_up()
         if self._bench.purse:
             self._bench.purse.close()
-        if self._evolving:
-            await self._evolving.close()
+        if self.evolving:
+            await self.evolving.close()
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)

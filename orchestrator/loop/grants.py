@@ -24,7 +24,7 @@ class Grants:
     least: Spent = field(default_factory=Spent)
     granted: dict[Key, Spent] = field(default_factory=dict)
     used: dict[Key, Spent] = field(default_factory=dict)
-    _seen: list[Spent] = field(default_factory=list)
+    seen: list[Spent] = field(default_factory=list)
 
     def grant(self, node: str, asking: Spent) -> None:
         """What the attempt's present reservation holds for its proposer; without a grant it can ask nothing."""
@@ -55,18 +55,18 @@ class Grants:
     @property
     def enough(self) -> Spent:
         """What covers a question of a proposer, as far as is known: the dearest so far, or the least of all."""
-        known = [self.least, *self._seen]
+        known = [self.least, *self.seen]
         return Spent(microdollars=max(it.microdollars for it in known), tokens=max(it.tokens for it in known))
 
     def asked(self, worst: Spent) -> None:
         """A proposer's question that may cost so much."""
-        self._seen[:] = [self.enough, worst]
+        self.seen[:] = [self.enough, worst]
 
     def asked_nothing(self, node: str) -> None:
         """Who had less than a whole allowance and made no call had too little: nobody else is sent out with that."""
         granted, whole = self._granted(node), self.allowances[ModelRole.USER]
         if granted.microdollars and (granted.microdollars < whole.microdollars or granted.tokens < (whole.tokens or 0)):
-            self._seen.append(Spent(microdollars=granted.microdollars + 1, tokens=granted.tokens))
+            self.seen.append(Spent(microdollars=granted.microdollars + 1, tokens=granted.tokens))
 
     def _granted(self, node: str) -> Spent:
         return self.granted.get(self._key(node, ModelRole.USER), Spent())

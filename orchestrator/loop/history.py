@@ -63,7 +63,7 @@ class History:
         self._state = state
         self._ranking = ranking
         self._role = role
-        self._baseline = tuple(baseline)
+        self.baseline = tuple(baseline)
         self._read = read
         self._tells_notes = notes
         self._gather()
@@ -126,7 +126,7 @@ class History:
         self._cohort = state.run.cohort
         self._ended = _Shown(lambda name: self._tried(state.nodes[name]))
         self._running: list[Tried] = []
-        self._trees = dict.fromkeys(self._baseline, state.run.root)
+        self._trees = dict.fromkeys(self.baseline, state.run.root)
         known = [node for node in state.node_lines() if self._counts(node)]
         for node in known:
             if not was_or_will_be_run(node):

@@ -13,7 +13,7 @@ from typing import TextIO
 from orchestrator.offload import offload_disk
 
 # Characters that wait to be written; a trial's whole log may be larger than the memory that we give it.
-_MOST_WAITING = 1 << 20
+MOST_WAITING = 1 << 20
 
 
 class LiveLog:
@@ -23,9 +23,9 @@ class LiveLog:
         self._path = path
         self._file: TextIO | None = None
         self._waiting: list[str] = []
-        self._room = _MOST_WAITING
+        self._room = MOST_WAITING
         self._left_out = 0
-        self._writing: asyncio.Task[None] | None = None
+        self.writing: asyncio.Task[None] | None = None
         self._failure: OSError | None = None
         self._closed = False
 
@@ -42,19 +42,19 @@ class LiveLog:
             return
         self._room -= len(text) + 1
         self._waiting.append(text)
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write(self._file))
+        if self.writing is None:
+            self.writing = asyncio.create_task(self._write(self._file))
 
     def close(self) -> None:
         """What still waits is written first, for those who hold the file open."""
         self._closed = True
-        if self._file and self._writing is None:
+        if self._file and self.writing is None:
             self._remove(self._file)
 
     async def _write(self, file: TextIO) -> None:
         try:
             while self._waiting:
-                lines, self._waiting, self._room = self._waiting, [], _MOST_WAITING
+                lines, self._waiting, self._room = self._waiting, [], MOST_WAITING
                 if self._left_out:
                     lines.append(f"[{self._left_out} lines are left out here: they came too fast]")
                     self._left_out = 0
@@ -62,7 +62,7 @@ class LiveLog:
         except OSError as error:
             self._failure = error
         finally:
-            self._writing = None
+            self.writing = None
             if self._closed:
                 self._remove(file)
 

@@ -151,10 +151,10 @@ def _left(bench: Workbench, node: str, split: str) -> MemberOutputs:
     if split == Mode.SUBMIT and (outputs := choosing.outputs_of(state, state.nodes[node])):
         size = state.trials[state.nodes[node].submitted or ""].outputs_bytes
         return MemberOutputs(outputs=outputs, bytes=size)
-    return _left_before(state, node, split)
+    return left_before(state, node, split)
 
 
-def _left_before(state: State, node: str, split: str) -> MemberOutputs:
+def left_before(state: State, node: str, split: str) -> MemberOutputs:
     """What it left on the very same data for an earlier stage: that is never let go, and nobody pays for it twice."""
     run, data = state.run, _DATA[split]
     found = (

@@ -116,7 +116,7 @@ class Meta:
     _last_told: Result | None
 
     def __init__(self, learnt: Learnt | None = None, tuning: Tuning = USUAL) -> None:
-        self._learnt = learnt or Learnt()
+        self.learnt = learnt or Learnt()
         self._tuning = tuning
         self._asks_lately = False
         self._forget()
@@ -124,7 +124,7 @@ class Meta:
 
     @property
     def learns(self) -> bool:
-        return self._learnt.learning is not Learning.OFF
+        return self.learnt.learning is not Learning.OFF
 
     def chooser(
         self, ended: Sequence[Result], seed: int, number: int, again: int, running: Sequence[Result] = ()
@@ -178,6 +178,6 @@ class Meta:
     def _forget(self) -> None:
         self._seen = 0
         self._last = None
-        self._credit = Credit(self._learnt.credit, self._learnt.price, self._tuning)
-        by_lift = self._learnt.learning is Learning.LIFT
+        self._credit = Credit(self.learnt.credit, self.learnt.price, self._tuning)
+        by_lift = self.learnt.learning is Learning.LIFT
         self._policy = LiftPolicy(self._tuning) if by_lift else GradientPolicy(self._tuning)

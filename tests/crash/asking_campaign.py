@@ -29,7 +29,7 @@ def make(folder: Path) -> Path:
 
 def live(folder: str, url: str, at: int | None = None, count: str = "") -> None:
     """Work on the campaign until it is finished, or until fate strikes; `count` names a file for the points met."""
-    campaign._POLL_S = 0.01
+    campaign.POLL_S = 0.01
     fate = Fate(at)
     fate.rule()
     asyncio.run(_work(Path(folder), url))

@@ -76,7 +76,7 @@ def provider_of(folder: Path) -> Provider:
 
 def live(folder: str, at: int | None = None, named: str = "", count: str = "") -> None:
     """Work on the campaign until it is finished, or until fate strikes; `count` names a file for the points met."""
-    campaign._POLL_S = 0.01
+    campaign.POLL_S = 0.01
     settling.HOPE_S = 0.0
     fate = Fate(at, named)
     fate.rule()

@@ -41,12 +41,12 @@ class Guest:
     job: Job
     files: Mapping[str, bytes]
     building: bool
-    _link: "FakeLink"
+    link: "FakeLink"
     out: dict[str, bytes] = field(default_factory=dict)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     def log(self, data: bytes) -> None:
-        self._link.say(Stream.STDERR, data)
+        self.link.say(Stream.STDERR, data)
 
     def allocate(self, size: int) -> None:
         if size > self.job.limits.memory:
@@ -54,17 +54,17 @@ class Guest:
 
     def work(self, seconds: float) -> None:
         """Pretend to have used the processors; before the first time, nobody can tell."""
-        self._link.processor_s = (self._link.processor_s or 0.0) + seconds
+        self.link.processor_s = (self.link.processor_s or 0.0) + seconds
 
     async def request(self) -> tuple[bytes, bytes] | None:
         """Relay: the next request as (nonce, payload); None at the end of stdin."""
-        header = await self._link.read(12)
+        header = await self.link.read(12)
         if len(header) < 12:
             return None
-        return header[4:], await self._link.read(int.from_bytes(header[:4], "big"))
+        return header[4:], await self.link.read(int.from_bytes(header[:4], "big"))
 
     def reply(self, nonce: bytes, payload: bytes) -> None:
-        self._link.say(Stream.STDOUT, len(payload).to_bytes(4, "big") + nonce + payload)
+        self.link.say(Stream.STDOUT, len(payload).to_bytes(4, "big") + nonce + payload)
 
 
 Program = Callable[[Guest], Awaitable[int]]

@@ -74,7 +74,7 @@ async def test_unasked_bytes() -> None:
 
     async def says(guest: Guest, number: int, _: list[Any]) -> list[Any]:
         if number == 2:
-            guest._link.say(Stream.STDOUT, b"x" * 100)
+            guest.link.say(Stream.STDOUT, b"x" * 100)
         return []
 
     await refused(saying(says), "handed nothing over")

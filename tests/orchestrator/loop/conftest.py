@@ -10,19 +10,26 @@ from orchestrator.loop import campaign
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
 from tests.orchestrator.loop.books import check_books
 from tests.orchestrator.loop.scripted import write_task
+from tests.virtual_time import VirtualTime
 
 
 @pytest.fixture(autouse=True)
 def _checked_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ledgers_in_memory: None) -> Iterator[None]:
-    monkeypatch.setattr(campaign, "_POLL_S", 0.01)
+    monkeypatch.setattr(campaign, "POLL_S", 0.01)
     yield
     for folder, folders, files in os.walk(tmp_path):
-        folders[:] = [
-            name for name in folders if name not in ("artifacts", "candidates.git")
-        ]  # hundreds, and no ledger
+        # Hundreds, and no ledger.
+        folders[:] = [name for name in folders if name not in ("artifacts", "candidates.git")]
         if {FILE, NOTE} & set(files):
             with open_ledger(Path(folder), read_only=True) as ledger:
                 check_books(ledger)
+
+
+@pytest.fixture
+def virtual(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
+    """A whole campaign in no time: `virtual.run(ran(…))`. Not for one that asks a server: its answer would be late."""
+    monkeypatch.setattr(campaign, "POLL_S", 0.2)
+    return VirtualTime(monkeypatch)
 
 
 @pytest.fixture

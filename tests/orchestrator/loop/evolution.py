@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
 from orchestrator.domain.proposal import Proposal
-from orchestrator.domain.records import Role, Spent
+from orchestrator.domain.records import Phase, Role, Spent
 from orchestrator.ledger import LedgerError
 from orchestrator.llm.allowance import Allowance
 from orchestrator.llm.line import Answer, App
@@ -87,7 +87,7 @@ class Evolver:
         self.book.record(e.ModelCallIntended(**told, worst=WORST))
         if self.hangs:
             await self.book.durable()
-            self.book._failure = LedgerError("killed")  # nothing more is recorded
+            self.book.fail(LedgerError("killed"))  # nothing more is recorded
             await asyncio.sleep(60)
         answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
         ending = CallEnding.FAILED if isinstance(answer, Exception) else CallEnding.COMPLETE
@@ -155,9 +155,9 @@ async def evolving(
         evolver.book = bench.book
 
         def is_funded() -> bool:
-            return funded and not session.campaign._running
+            return funded and not any(node.phase is Phase.OPEN for node in session.nodes.values())
 
-        session.campaign._evolving = Evolving(bench, playbooks, evolver, is_funded)
+        session.campaign.evolving = Evolving(bench, playbooks, evolver, is_funded)
         begun = playbooks.begun(new_run=how is not How.RESUME)
         if begun:
             bench.book.record(*begun)

@@ -16,7 +16,7 @@ from orchestrator.judge.guest.blastdoor_values import decode, encode
 from sandbox.backends.fake.backend import Died, Guest
 from sandbox.wire.demux import Stream
 from tests.orchestrator.loop import scripted
-from tests.orchestrator.loop.script import Script, _params
+from tests.orchestrator.loop.script import Script, params_of
 from tests.orchestrator.loop.scripted import write_task
 
 # Longer than a busy machine stands still; a few tests wait for it.
@@ -63,11 +63,11 @@ class RelayScript(Script):
         return await super().program(guest)
 
     async def _serves(self, guest: Guest) -> int:
-        params = _params(guest)
+        params = params_of(guest)
         do, value = params.get("do", "answer"), params["value"]
         guest.log(f"value {value}\n".encode())
         acts: dict[str, Callable[[Guest], Awaitable[None]]] = {
-            "die": _die, "out of memory": _swell, "too slow": _sleep, "break off": self._break, "cut": self._cut,
+            "die": _die, "out of memory": _swell, "too slow": _sleep, "break off": self._break, "cut": self.cut,
             "wait": self._wait, "early": _early,
         }  # fmt: skip
         while request := await guest.request():
@@ -94,10 +94,10 @@ class RelayScript(Script):
         return 0
 
     async def _break(self, guest: Guest) -> None:
-        guest._link.break_off()
+        guest.link.break_off()
         await asyncio.sleep(60)
 
-    async def _cut(self, _: Guest) -> None:
+    async def cut(self, _: Guest) -> None:
         self.world.cut()
         await asyncio.sleep(60)
 
@@ -147,13 +147,13 @@ class RelayScript(Script):
         request = b"SC" + encode(["solve", LARGE])
         frame = len(request).to_bytes(4, "big") + nonce + request
         half = len(frame) // 2
-        guest._link.say(Stream.STDOUT, frame[:half])
+        guest.link.say(Stream.STDOUT, frame[:half])
         if does == "streams half":
             raise Died(1)
-        await self._halfway(guest)
-        guest._link.say(Stream.STDOUT, frame[half:])
+        await self.halfway(guest)
+        guest.link.say(Stream.STDOUT, frame[half:])
 
-    async def _halfway(self, guest: Guest) -> None:
+    async def halfway(self, guest: Guest) -> None:
         """Something may happen while a request is handed on."""
 
     async def _finish(self, guest: Guest, nonce: bytes, does: str, value: int) -> None:
@@ -179,7 +179,7 @@ class RelayScript(Script):
                 result = {"valid": False, "score": None, "notes": "call 3: not\x1b[31m sorted"}
                 guest.reply(nonce, b"F" + encode({"result.json": json.dumps(result).encode()}))
             case "cut":
-                await self._cut(guest)
+                await self.cut(guest)
             case "wait":
                 await self.gate.wait()
                 guest.reply(nonce, b"F" + encode({"result.json": json.dumps(result).encode()}))

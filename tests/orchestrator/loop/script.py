@@ -49,16 +49,16 @@ class Script:
             case "sh":  # a look into an image
                 return 0
             case "judge":
-                return await self._judge(guest)
+                return await self.judge(guest)
             case "guard" if self.guard_cuts:
                 self.world.cut()
                 await asyncio.sleep(60)
             case "guard":
-                return int(_params(guest)["value"] in self.unsound)
-        return await self._trial(guest)
+                return int(params_of(guest)["value"] in self.unsound)
+        return await self.trial(guest)
 
-    async def _trial(self, guest: Guest) -> int:
-        params = _params(guest)
+    async def trial(self, guest: Guest) -> int:
+        params = params_of(guest)
         held = any(item.digest == HELD for item in guest.job.inputs)
         do = params.get("held do" if held else "do", "answer")
         if guest.building:
@@ -92,18 +92,18 @@ class Script:
             case "wait":
                 stop = asyncio.create_task(guest.stopped.wait())
                 await asyncio.wait({stop, asyncio.create_task(self.gate.wait())}, return_when=asyncio.FIRST_COMPLETED)
-                guest.out["answer.json"] = json.dumps(_params(guest)).encode()
+                guest.out["answer.json"] = json.dumps(params_of(guest)).encode()
             case "report":
                 await self._report(guest)
             case "tampered":
-                guest._link.say(Stream.STDOUT, b"I am PID 1\n")
+                guest.link.say(Stream.STDOUT, b"I am PID 1\n")
                 await asyncio.sleep(60)
             case "flood":
                 guest.log(b"x" * 200_000)
             case "bad name":
                 guest.out["../escape"] = b"x"
             case "break off":
-                guest._link.break_off()
+                guest.link.break_off()
                 await asyncio.sleep(60)
             case "cut":
                 self.world.cut()
@@ -115,7 +115,7 @@ class Script:
 
         At the end of its curve it may hang, or `babble`: go on to report, each time a new step or always the same one.
         """
-        params = _params(guest)
+        params = params_of(guest)
         for step, value in enumerate(json.loads(params["curve"])):
             report = value if isinstance(value, str) else json.dumps({"step": step, "value": value})
             guest.log(f"::report {report}\n".encode())
@@ -141,7 +141,7 @@ class Script:
             guest.log(f'::report {{"step": {step}, "value": 1.0}}\n'.encode())
             await asyncio.sleep(0.01)
 
-    async def _judge(self, guest: Guest) -> int:
+    async def judge(self, guest: Guest) -> int:
         outputs = guest.files.get("outputs/answer.json")
         if traced := guest.files.get("outputs/traces/0.json"):
             outputs = guest.out["traces/0.json"] = traced
@@ -164,7 +164,7 @@ class Script:
             case "no solution":
                 guest.out["result.json"] = b'{"valid": false, "score": null}'
             case "break off":
-                guest._link.break_off()
+                guest.link.break_off()
                 await asyncio.sleep(60)
             case "cut":
                 self.world.cut()
@@ -256,6 +256,6 @@ class ScriptedBackend:
         await self._fake.close()
 
 
-def _params(guest: Guest) -> dict[str, Any]:
+def params_of(guest: Guest) -> dict[str, Any]:
     params: dict[str, Any] = json.loads(guest.files["params.json"])
     return params

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from orchestrator.budget import Account
+from orchestrator.budget import Account, Accounts
 from orchestrator.change import Reason
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal, Value
-from orchestrator.domain.records import Role, Spent
+from orchestrator.domain.records import Node, Role, Spent
+from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Aim
 from orchestrator.door import Door
 from orchestrator.loop.campaign import Finished
@@ -158,14 +159,46 @@ class Scripted(Opened):
     events: list[e.Event] = field(default_factory=list)
     stamps: list[str] = field(default_factory=list)
 
-    def _hear(self, event: e.Event, at: str) -> None:
+    ends: list[Finished] = field(default_factory=list)
+
+    def hear(self, event: e.Event, at: str) -> None:
         self.events.append(event)
         self.stamps.append(at)
 
     async def run(self, seconds: float = 240.0) -> Finished:
         """The bound is for a campaign that hangs: nothing depends on how fast the machine is."""
         async with asyncio.timeout(seconds):
-            return await self.campaign.run()
+            self.ends.append(await self.campaign.run())
+        return self.ends[-1]
+
+    @property
+    def reason(self) -> str:
+        """Why it ended."""
+        return self.ends[-1].reason
+
+    @property
+    def state(self) -> State:
+        return self.bench.state
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        return self.bench.state.nodes
+
+    @property
+    def accounts(self) -> Accounts:
+        return self.bench.book.accounts
+
+    @property
+    def champion(self) -> str:
+        """Its name."""
+        found = self.bench.state.champion()
+        assert found
+        return found.id
+
+    def score(self, name: str) -> float:
+        verdict = self.bench.state.nodes[name].verdict
+        assert verdict
+        return verdict.metrics["score"]
 
     def when(self, kind: type[e.Event], act: Callable[[Any], object], *, on_disk: bool = False) -> None:
         """Act whenever such an event happens, before anything else does; or when it is on disk, which is all that a
@@ -267,10 +300,10 @@ async def scripted(
                 opened.bench.proposers[Role.SEARCH] = proposer
                 take_words(opened.bench, [*proposed, *words])
             clock = Clock(node.not_before for node in opened.bench.state.nodes.values())
-            opened.bench.book._clock = clock
+            opened.bench.book.clock = clock
             opened.bench.breaker.clock = clock.seconds
             session = Scripted(**vars(opened), script=script, clock=clock)
-            opened.bench.book.listeners.append(session._hear)
+            opened.bench.book.listeners.append(session.hear)
             opened.bench.book.listeners.append(clock.skip_wait)
             yield session
             strays = [it.refused for it in session.of(e.Proposed) if it.refused and Reason.NO_POINT in it.refused]
@@ -278,3 +311,12 @@ async def scripted(
     finally:
         await site.backend.close()
     assert not script.world.chambers, "a chamber is left"
+
+
+async def ran(
+    folder: Path, script: Script | None = None, *proposed: Point | list[Point] | Act, how: How = How.START, **flags: Any
+) -> Scripted:
+    """A whole session, over."""
+    async with scripted(folder, script, *proposed, how=how, **flags) as session:
+        await session.run()
+    return session

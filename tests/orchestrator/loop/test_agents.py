@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from sandbox.backends.fake.backend import Guest
 from tests.messages import Hang, MessagesServer, Reply, Text
 from tests.orchestrator.agents.local import real_guest
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import TUNE, make_site, scripted, write_task
+from tests.orchestrator.loop.scripted import TUNE, Scripted, make_site, scripted, write_task
 
 # Asks the model for a value, and does as it says.
 OURS = """
@@ -77,60 +76,46 @@ def campaign(folder: Path, server: MessagesServer, script: Script | None = None,
     return scripted(folder, script, **{"settings": settings, "site": site, **flags, **more})
 
 
+async def over(folder: Path, server: MessagesServer, *replies: Reply, **more: Any) -> Scripted:
+    """A whole campaign, with these answers of the model."""
+    server.play(*replies)
+    async with campaign(folder, server, **more) as session:
+        await session.run()
+    return session  # type: ignore[no-any-return]
+
+
 async def test_an_agent_proposes(tmp_path: Path, messages_server: MessagesServer) -> None:
     """Intent, end, proposal, trial: all on record, and what its chamber took is booked with the attempt."""
-    messages_server.play(does({"value": 5}, ["submit", "five"]))
-    async with campaign(write_task(tmp_path, AGENT, MODEL), messages_server) as session:
-        await session.run()
-        order = (e.AgentIntended, e.ModelCallIntended, e.ModelCallEnded, e.AgentEnded, e.Proposed, e.TrialIntended)
-        kinds = [type(it) for it in session.events if getattr(it, "node", "") == "1.1" and isinstance(it, order)]
-        assert kinds[: len(order)] == list(order)
-        ended = session.of(e.AgentEnded)[0]
-        assert (ended.ending, ended.log is None) == ("submitted", True)
-        node = session.bench.state.nodes["1.1"]
-        assert (node.ending, node.description, node.kept, node.agent) == (Ending.SCORED, "five", True, None)
-        accounts = session.bench.book.accounts
-        total = [it.spent for it in session.of(e.TrialEnded) + session.of(e.JudgingEnded) + session.of(e.AgentEnded)]
-        total += [it.spent for it in session.of(e.ModelCallEnded)]
-        assert accounts.used(Account.SECONDS) == sum(it.milliseconds for it in total)
-        assert accounts.used(Account.USD) == sum(it.microdollars for it in total)
-        assert not accounts.holds
+    session = await over(write_task(tmp_path, AGENT, MODEL), messages_server, does({"value": 5}, ["submit", "five"]))
+    order = (e.AgentIntended, e.ModelCallIntended, e.ModelCallEnded, e.AgentEnded, e.Proposed, e.TrialIntended)
+    kinds = [type(it) for it in session.events if getattr(it, "node", "") == "1.1" and isinstance(it, order)]
+    assert kinds[: len(order)] == list(order)
+    ended = session.of(e.AgentEnded)[0]
+    assert (ended.ending, ended.log is None) == ("submitted", True)
+    node = session.nodes["1.1"]
+    assert (node.ending, node.description, node.kept, node.agent) == (Ending.SCORED, "five", True, None)
+    kinds_that_cost = (e.TrialEnded, e.JudgingEnded, e.AgentEnded, e.ModelCallEnded)
+    total = [it.spent for kind in kinds_that_cost for it in session.of(kind)]
+    assert session.accounts.used(Account.SECONDS) == sum(it.milliseconds for it in total)
+    assert session.accounts.used(Account.USD) == sum(it.microdollars for it in total)
+    assert not session.accounts.holds
 
 
 async def test_its_chamber_is_part_of_the_worst_case(tmp_path: Path, messages_server: MessagesServer) -> None:
     """A cap that the agent's chamber alone could pass stops the campaign before it is opened."""
-    folder = write_task(tmp_path, AGENT, MODEL)
-    async with campaign(folder, messages_server) as session:
-        reserved = session.bench.asking
-        assert reserved.milliseconds == 2 * 1000 * (20 + 1 + 100)
-    async with campaign(folder, messages_server, how=How.NEW_RUN, seconds=300.0) as session:
-        finished = await session.run()
-        assert "seconds" in finished.reason
-        assert not session.of(e.AgentIntended)
+    session = await over(write_task(tmp_path, AGENT, MODEL), messages_server, seconds=300.0)
+    assert session.bench.asking.milliseconds == 2 * 1000 * (20 + 1 + 100)
+    assert "seconds" in session.reason
+    assert not session.of(e.AgentIntended)
 
 
 async def test_tunes_of_an_agent(tmp_path: Path, messages_server: MessagesServer) -> None:
     """What it tunes is drawn from the pool of tunes, marked as tried, and only what it hands in is promoted."""
-    messages_server.play(does({"value": 3}, ["tune"], {"value": 4}, ["tune"], {"value": 3}))
-    async with campaign(write_task(tmp_path, AGENT, MODEL, TUNE), messages_server, tunes=5) as session:
-        await session.run()
-        assert session.bench.book.accounts.used(Account.TUNES) == 2
-        assert [(it.tried, it.node) for it in session.of(e.Proposed) if it.node == "1.1"] == [
-            (True, "1.1"),
-            (True, "1.1"),
-            (False, "1.1"),
-        ]
-        assert session.bench.state.nodes["1.1"].verdict.metrics["score"] == 3
-
-
-async def test_nothing_handed_in_is_charged(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """An agent that does nothing ends its attempt as invalid, and the next one goes on."""
-    messages_server.play(does(), does({"value": 2}))
-    async with campaign(write_task(tmp_path, AGENT, MODEL), messages_server, attempts=2) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.INVALID
-        assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
-        assert session.charged == 2
+    tunes = does({"value": 3}, ["tune"], {"value": 4}, ["tune"], {"value": 3})
+    session = await over(write_task(tmp_path, AGENT, MODEL, TUNE), messages_server, tunes, tunes=5)
+    assert session.accounts.used(Account.TUNES) == 2
+    assert [it.tried for it in session.of(e.Proposed) if it.node == "1.1"] == [True, True, False]
+    assert session.score("1.1") == 3
 
 
 async def test_t87_an_agent_that_speaks_another_api(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -142,52 +127,51 @@ async def test_t87_an_agent_that_speaks_another_api(tmp_path: Path, messages_ser
     async with campaign(write_task(tmp_path, agent, MODEL, "[stall]\nafter = 1\n"), messages_server) as session:
         with pytest.raises(Unusable, match=told):
             await session.run()
-        assert told in session.bench.state.campaign.stopped
-        node = session.bench.state.nodes["1.1"]
+        assert told in session.state.campaign.stopped
+        node = session.nodes["1.1"]
         assert (node.phase, node.stalls, session.charged) == (Phase.QUEUED, 1, 0)
         assert told in node.why
         assert [(it.cause, it.lost.milliseconds > 0) for it in session.of(e.StallFound)] == [("refused", True)]
         assert session.of(e.AgentEnded)[0].ending == "refused"
     assert messages_server.requests == []
     right = write_task(tmp_path, AGENT, MODEL, "[stall]\nafter = 1\n")
-    messages_server.play(does({"value": 2}))
-    async with campaign(right, messages_server, how=How.RESUME) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+    session = await over(right, messages_server, does({"value": 2}), how=How.RESUME)
+    assert session.nodes["1.1"].ending is Ending.SCORED
 
 
-async def test_no_chamber_for_an_agent(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """A provider that gives none is not the agent's fault: refunded and queued again."""
+async def test_who_pays_for_nothing(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """An agent that hands nothing in ends its attempt as invalid, charged. One whose provider gave no chamber is not at
+    fault: refunded and queued again.
+    """
     seen = 0
 
     async def on_open(job: Job) -> None:
         nonlocal seen
         if any("blastdoor_agent.py" in word for word in job.command):
             seen += 1
-            if seen == 1:
+            if seen == 2:
                 raise Unavailable("no chamber")
 
-    messages_server.play(does({"value": 2}))
-    async with campaign(write_task(tmp_path, AGENT, MODEL), messages_server, WithAgents(on_open=on_open)) as session:
-        await session.run()
-        assert [it.ending for it in session.of(e.AttemptRequeued)] == [Ending.INFRASTRUCTURE]
-        assert [it.ending for it in session.of(e.AgentEnded)] == ["not started", "exited with 0"]
-        assert session.charged == 1
+    replies, script = (does(), does({"value": 2})), WithAgents(on_open=on_open)
+    session = await over(write_task(tmp_path, AGENT, MODEL), messages_server, *replies, script=script, attempts=2)
+    assert [session.nodes[name].ending for name in ("1.1", "1.2")] == [Ending.INVALID, Ending.SCORED]
+    assert [(it.node, it.ending) for it in session.of(e.AttemptRequeued)] == [("1.2", Ending.INFRASTRUCTURE)]
+    assert [it.ending for it in session.of(e.AgentEnded)] == ["exited with 0", "not started", "exited with 0"]
+    assert session.charged == 2
 
 
 @pytest.mark.alone
 async def test_a_stalled_agent_is_ended_before_it_is_refunded(tmp_path: Path, messages_server: MessagesServer) -> None:
     """Its chamber is gone and booked when its death is confirmed; only then is the attempt queued again."""
-    messages_server.play(Reply(hang=Hang.FIRST), does({"value": 2}))
-    stall = '[stall]\nfirst_token = "2s"\ngrace = "1s"\n'
-    async with campaign(write_task(tmp_path, AGENT, MODEL, stall), messages_server) as session:
-        await session.run()
-        order = (e.KillIntended, e.AgentEnded, e.KillConfirmed, e.Refunded, e.StallFound, e.AttemptRequeued)
-        kinds = [type(it) for it in session.events if isinstance(it, order)]
-        assert kinds[: len(order)] == list(order)
-        assert session.of(e.AgentEnded)[0].interrupted
-        assert session.of(e.StallFound)[0].lost.milliseconds >= session.of(e.AgentEnded)[0].spent.milliseconds > 0
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+    stall = '[stall]\nfirst_token = "2s"\ngrace = "1s"\n'  # a real agent has to begin within it
+    replies = Reply(hang=Hang.FIRST), does({"value": 2})
+    session = await over(write_task(tmp_path, AGENT, MODEL, stall), messages_server, *replies)
+    order = (e.KillIntended, e.AgentEnded, e.KillConfirmed, e.Refunded, e.StallFound, e.AttemptRequeued)
+    kinds = [type(it) for it in session.events if isinstance(it, order)]
+    assert kinds[: len(order)] == list(order)
+    assert session.of(e.AgentEnded)[0].interrupted
+    assert session.of(e.StallFound)[0].lost.milliseconds >= session.of(e.AgentEnded)[0].spent.milliseconds > 0
+    assert session.nodes["1.1"].ending is Ending.SCORED
 
 
 async def test_steering_reaches_an_agent_at_work(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -223,40 +207,39 @@ async def test_after_a_stop_or_a_crash(tmp_path: Path, messages_server: Messages
                 await session.run()
     messages_server.answering(lambda _: does({"value": 2}))
     async with campaign(folder, messages_server, how=How.RESUME) as session:
-        nodes = session.bench.state.nodes
-        assert nodes["1.1"].agent is None
-        assert nodes["1.1"].spent.milliseconds <= 121_000
+        assert session.nodes["1.1"].agent is None
+        assert session.nodes["1.1"].spent.milliseconds <= 121_000
         await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
-        assert session.charged == 1
+        assert (session.nodes["1.1"].ending, session.charged) == (Ending.SCORED, 1)
 
 
 def _die(session: Any, kind: type[Any]) -> None:
     """As if killed: nothing more is written from that event on."""
 
     def act(_: Any) -> None:
-        session.bench.book.record = _refuse
-        session.bench.book.note = _refuse
+        session.bench.book.record = session.bench.book.note = refuse
         for task in asyncio.all_tasks():
             task.cancel()
+
+    def refuse(*_: object) -> None:
+        raise asyncio.CancelledError
 
     session.when(kind, act)
 
 
-def _refuse(*_: object) -> None:
-    raise asyncio.CancelledError
-
-
-async def test_an_image_without_what_it_needs(tmp_path: Path, messages_server: MessagesServer) -> None:
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"script": WithAgents(has=False)}, "cannot run the agent ours: it has no python3"),
+        ({"agent": "nobody"}, r'there is no agent "nobody"; known are .*mini-swe-agent; for any other, give'),
+    ],
+)
+async def test_an_agent_that_cannot_run(
+    tmp_path: Path, messages_server: MessagesServer, more: dict[str, Any], told: str
+) -> None:
     """One line before anything is charged, reserved or even begun."""
-    folder = write_task(tmp_path, AGENT, MODEL)
-    with pytest.raises(TaskError, match="cannot run the agent ours: it has no python3"):
-        async with campaign(folder, messages_server, WithAgents(has=False)):
-            pass
-    unknown: Sequence[str] = ("nobody",)
-    with pytest.raises(TaskError, match=r'there is no agent "nobody"; known are .*mini-swe-agent; for any other, give'):
-        async with campaign(folder, messages_server, agent=unknown[0]):
-            pass
+    with pytest.raises(TaskError, match=told):
+        await over(write_task(tmp_path, AGENT, MODEL), messages_server, **more)
 
 
 async def test_an_agent_is_an_arm_of_a_hybrid(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -264,24 +247,16 @@ async def test_an_agent_is_an_arm_of_a_hybrid(tmp_path: Path, messages_server: M
     what it cost is credited to its arm.
     """
     notes = AGENT.replace('open(\\"params.json\\"', 'open(\\"notes.txt\\"')
-    messages_server.play(does({"note": 1}, ["submit", "one"]), does({"note": 2}, ["submit", "two"]))
-    folder = write_task(tmp_path, notes, MODEL, high=3)
-    flags: dict[str, Any] = {
-        "proposer": "hybrid",
-        "arms": "random,agent",
-        "meta": "gradient",
-        "price": "usd",
-        "attempts": 5,
-    }
-    async with campaign(folder, messages_server, **flags) as session:
-        await session.run()
-        nodes = [node for node in session.bench.state.nodes.values() if node.parent]
-        asked = {node.id: node.drawn.arms["proposer"].option for node in nodes if node.drawn}
-        assert sorted(asked.values()) == ["agent", "agent", "random", "random", "random"]
-        by_agent = [node for node in nodes if asked[node.id] == "agent"]
-        assert [it.node for it in session.of(e.AgentEnded)] == [node.id for node in by_agent]
-        assert {node.description for node in by_agent} == {"one", "two"}
-        assert all(node.ending is Ending.SCORED for node in nodes)
-        found = standings(session.bench.pasts[Role.SEARCH].ended, Learnt(Learning.GRADIENT, price=Price.USD))
-        cost = {it.arm: it.usd for it in found.arms if it.slot == "proposer"}
-        assert cost["agent"] > cost["random"]
+    replies = (does({"note": 1}, ["submit", "one"]), does({"note": 2}, ["submit", "two"]))
+    flags = {"proposer": "hybrid", "arms": "random,agent", "meta": "gradient", "price": "usd", "attempts": 5}
+    session = await over(write_task(tmp_path, notes, MODEL, high=3), messages_server, *replies, **flags)
+    nodes = [node for node in session.nodes.values() if node.parent]
+    asked = {node.id: node.drawn.arms["proposer"].option for node in nodes if node.drawn}
+    assert sorted(asked.values()) == ["agent", "agent", "random", "random", "random"]
+    by_agent = [node for node in nodes if asked[node.id] == "agent"]
+    assert [it.node for it in session.of(e.AgentEnded)] == [node.id for node in by_agent]
+    assert {node.description for node in by_agent} == {"one", "two"}
+    assert all(node.ending is Ending.SCORED for node in nodes)
+    found = standings(session.bench.pasts[Role.SEARCH].ended, Learnt(Learning.GRADIENT, price=Price.USD))
+    cost = {it.arm: it.usd for it in found.arms if it.slot == "proposer"}
+    assert cost["agent"] > cost["random"]

@@ -1,6 +1,7 @@
 """The breaker by itself, on a clock of ours: when it opens, when it looks again, and what closes it."""
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,40 +11,36 @@ from orchestrator.domain import events as e
 from orchestrator.loop.breaker import MODEL, Breaker, CampaignBreaker, Standing
 
 
-def opened(**more: float) -> Breaker:
-    breaker = Breaker(**more)  # type: ignore[arg-type]  # only numbers are changed here
+def opened() -> Breaker:
+    breaker = Breaker()
     breaker.failed("engine", 0)
     assert breaker.failed("engine", 1)
     return breaker
 
 
 def test_one_failure_is_none_and_two_in_a_row_open_it() -> None:
-    """Of the same attempt or of two; a provider that fails once an hour is not away."""
+    """Of the same attempt or of two; a provider that fails once an hour is not away. Those under way when it opened do
+    not lengthen it: they were started before anybody knew.
+    """
     breaker = Breaker()
     assert not breaker.failed("engine", 0)
     assert not breaker.failed("engine", 3600)
     assert breaker.standing is Standing.CLOSED
     assert breaker.failed("engine", 3601)
     assert (breaker.standing, breaker.away, breaker.due_at) == (Standing.OPEN, {"engine"}, 3606)
+    assert not any(breaker.failed("engine", now) for now in (3602, 3603, 3604))
+    assert breaker.due_at == 3606
 
 
-def test_failures_of_two_providers_are_not_added_up() -> None:
-    """Each of them answered others meanwhile, for all that is known."""
+def test_what_does_not_add_up() -> None:
+    """Failures of two providers, each of which answered others meanwhile; one on either side of an answer; stalls of
+    one attempt, whose own limit ends it in quarantine.
+    """
     breaker = Breaker()
     breaker.failed("engine", 0)
     assert not breaker.failed(MODEL, 1)
-
-
-def test_an_answer_in_between_takes_a_failure_back() -> None:
-    """The provider is there after all."""
-    breaker = Breaker()
-    breaker.failed("engine", 0)
-    breaker.answered("engine", 1)
-    assert not breaker.failed("engine", 2)
-
-
-def test_one_attempt_that_stalls_again_and_again_is_no_outage() -> None:
-    """Its own limit ends it in quarantine; the others go on."""
+    breaker.answered("engine", 2)
+    assert not breaker.failed("engine", 3)
     breaker = Breaker()
     assert [breaker.stalled("1.1", now) for now in (0, 10, 20)] == [False] * 3
     assert breaker.stalled("1.2", 30)
@@ -70,7 +67,7 @@ def test_an_attempt_that_fails_after_a_good_probe_doubles_the_wait_further() -> 
 
 
 def test_what_gets_through_closes_it_and_the_next_outage_begins_anew() -> None:
-    """Only a provider that was away can close it."""
+    """Only a provider that was away can close it, and all that are away have to answer."""
     breaker = opened()
     breaker.probed(True, 10)
     assert not breaker.answered(MODEL, 11)
@@ -79,6 +76,11 @@ def test_what_gets_through_closes_it_and_the_next_outage_begins_anew() -> None:
     breaker.failed("engine", 20)
     breaker.failed("engine", 21)
     assert breaker.wait_s == 5
+    breaker.failed(MODEL, 22)
+    assert breaker.failed(MODEL, 23)
+    breaker.probed(True, 30)
+    assert not breaker.answered("engine", 31)
+    assert breaker.answered(MODEL, 32)
 
 
 def test_what_is_tried_is_not_waited_for() -> None:
@@ -93,31 +95,11 @@ def test_what_is_tried_is_not_waited_for() -> None:
     assert breaker.waited_s(3700) == 0
 
 
-def test_all_that_are_away_have_to_answer() -> None:
-    """A second provider that goes away while it is open is waited for as well."""
-    breaker = opened()
-    breaker.failed(MODEL, 2)
-    assert breaker.failed(MODEL, 3)
-    breaker.probed(True, 10)
-    assert not breaker.answered("engine", 11)
-    assert breaker.answered(MODEL, 12)
-
-
-def test_those_under_way_when_it_opened_do_not_lengthen_it() -> None:
-    """They were started before anybody knew."""
-    breaker = opened()
-    assert not any(breaker.failed("engine", now) for now in (2, 3, 4))
-    assert breaker.due_at == 6
-
-
-@pytest.mark.parametrize("sign", ["answered", "hurry"])
-def test_a_sign_of_life_or_a_person_has_it_probed_at_once(sign: str) -> None:
+@pytest.mark.parametrize("sign", [lambda it: it.answered("engine", 3), lambda it: it.hurry(3)])
+def test_a_sign_of_life_or_a_person_has_it_probed_at_once(sign: Callable[[Breaker], object]) -> None:
     """One that was under way got through, or somebody knows that the provider is back."""
     breaker = opened()
-    if sign == "answered":
-        breaker.answered("engine", 3)
-    else:
-        breaker.hurry(3)
+    sign(breaker)
     assert (breaker.standing, breaker.due_at) == (Standing.OPEN, 3)
 
 

@@ -13,7 +13,7 @@ from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from sandbox import Job, Unavailable
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import CPU, Point, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import CPU, Point, Scripted, ran, scripted, write_task
 
 
 @pytest.fixture
@@ -31,33 +31,34 @@ def change_after(session: Scripted, node: str, cpu: str = "another") -> None:
     session.when(e.AttemptEnded, change)
 
 
-async def test_new_cohort(folder: Path) -> None:
-    """Baseline and champion are measured again where the fleet changed; the better of them is what is to be beaten."""
-    async with scripted(folder, None, {"value": 5}, {"value": 4}, {"value": 6}) as session:
-        change_after(session, "1.1")
-        finished = await session.run()
-        state, run = session.bench.state, session.bench.state.run
-        (opened,) = session.of(e.CohortOpened)
-        assert opened.why == "cpu"
-        reruns = [trial.node for trial in state.trials.values() if trial.purpose is Purpose.RERUN]
-        assert reruns == ["1", "1.1"]
-        assert [state.nodes[f"1.{number}"].kept for number in (1, 2, 3)] == [True, False, True]
-        assert run.cohort == opened.cohort
-        assert len(run.champions) == 2
-        assert finished.champion == state.nodes["1.3"]
-        assert not session.bench.book.accounts.holds
-
-
-async def test_ranking_across_cohorts(folder: Path) -> None:
-    """Verdicts of two cohorts are not compared: it raises rather than guess."""
-    async with scripted(folder, None, {"value": 5}, {"value": 4}) as session:
+async def moved(folder: Path, *values: int, script: Script | None = None) -> Scripted:
+    """A campaign whose hardware changes after its first attempt, over."""
+    async with scripted(folder, script, *({"value": value} for value in values)) as session:
         change_after(session, "1.1")
         await session.run()
-        old, new = (session.bench.state.nodes[name].verdict for name in ("1.1", "1.2"))
-        assert old is not None
-        assert new is not None
-        with pytest.raises(NotComparable, match="cohort"):
-            better(new, old, session.bench.ranking)
+        assert not session.accounts.holds
+    return session
+
+
+def reruns(session: Scripted) -> list[str]:
+    return [trial.node for trial in session.state.trials.values() if trial.purpose is Purpose.RERUN]
+
+
+async def test_new_cohort(folder: Path) -> None:
+    """Baseline and champion are measured again where the fleet changed; the better of them is what is to be beaten.
+    Verdicts of two cohorts are not compared: that raises rather than guess.
+    """
+    session = await moved(folder, 5, 4, 6)
+    (opened,) = session.of(e.CohortOpened)
+    assert (opened.why, session.state.run.cohort) == ("cpu", opened.cohort)
+    assert reruns(session) == ["1", "1.1"]
+    assert [session.nodes[f"1.{number}"].kept for number in (1, 2, 3)] == [True, False, True]
+    assert (len(session.state.run.champions), session.champion) == (2, "1.3")
+    old, new = (session.nodes[name].verdict for name in ("1.1", "1.2"))
+    assert old
+    assert new
+    with pytest.raises(NotComparable, match="cohort"):
+        better(new, old, session.bench.ranking)
 
 
 async def test_back_again(folder: Path) -> None:
@@ -67,7 +68,7 @@ async def test_back_again(folder: Path) -> None:
         change_after(session, "1.2", "pretended")
         await session.run()
         assert len(session.of(e.CohortOpened)) == 1
-        assert session.bench.state.nodes["1.3"].kept is False
+        assert session.nodes["1.3"].kept is False
 
 
 async def test_no_baseline_in_the_new_cohort(folder: Path) -> None:
@@ -79,14 +80,10 @@ async def test_no_baseline_in_the_new_cohort(folder: Path) -> None:
             script.cpu = f"number {next(flip)}"
 
     script = Script(on_open=on_open)
-    async with scripted(folder, script, {"value": 5}, {"value": 6}) as session:
-        change_after(session, "1.1")
-        finished = await session.run()
-        node = session.bench.state.nodes["1.2"]
-        assert (node.ending, node.kept) == (Ending.SCORED, False)
-        assert "could not be measured" in node.why
-        assert finished.champion == session.bench.state.nodes["1.1"]
-        assert not session.bench.book.accounts.holds
+    session = await moved(folder, 5, 6, script=script)
+    node = session.nodes["1.2"]
+    assert (node.ending, node.kept, session.champion) == (Ending.SCORED, False, "1.1")
+    assert "could not be measured" in node.why
 
 
 async def test_provider_fails_while_a_cohort_opens(folder: Path) -> None:
@@ -101,13 +98,9 @@ async def test_provider_fails_while_a_cohort_opens(folder: Path) -> None:
                 raise Unavailable("no chamber")
 
     script = Script(on_open=on_open)
-    async with scripted(folder, script, {"value": 5}, {"value": 4}) as session:
-        change_after(session, "1.1")
-        finished = await session.run()
-        assert failed > 1
-        assert finished.champion == session.bench.state.nodes["1.1"]
-        assert session.bench.state.nodes["1.2"].kept is False
-        assert not session.bench.book.accounts.holds
+    session = await moved(folder, 5, 4, script=script)
+    assert failed > 1
+    assert (session.champion, session.nodes["1.2"].kept) == ("1.1", False)
 
 
 async def test_stopped_while_a_cohort_opens(folder: Path) -> None:
@@ -121,22 +114,17 @@ async def test_stopped_while_a_cohort_opens(folder: Path) -> None:
 
         session.when(e.TrialIntended, end)
         await session.run()
-        assert not session.bench.book.accounts.holds
-    script = Script(cpu="another")
-    async with scripted(folder, script, {"value": 5}, {"value": 4}, how=How.RESUME) as session:
-        finished = await session.run()
-        state = session.bench.state
-        assert finished.champion == state.nodes["1.1"]
-        assert set(state.run.champions.values()) == {"1.1"}
-        assert state.nodes["1.2"].kept is False
+        assert not session.accounts.holds
+    session = await ran(folder, Script(cpu="another"), {"value": 5}, {"value": 4}, how=How.RESUME)
+    assert (session.champion, session.nodes["1.2"].kept) == ("1.1", False)
+    assert set(session.state.run.champions.values()) == {"1.1"}
 
 
 async def test_several_arrive_at_once(folder: Path) -> None:
     """Attempts that reach a new cohort together open it once."""
-    script = Script()
+    script, opened = Script(), list[str]()
     points: list[Point] = [{"value": 5}, *({"value": value, "takes": 0.05} for value in range(6, 11))]
     async with scripted(folder, script, *points, width=5) as session:
-        opened: list[str] = []
 
         def change(event: e.AttemptOpened) -> None:
             opened.append(event.node)
@@ -144,9 +132,8 @@ async def test_several_arrive_at_once(folder: Path) -> None:
 
         session.when(e.AttemptOpened, change)
         await session.run()
-        assert len(session.of(e.CohortOpened)) == 1
-        reruns = [trial.node for trial in session.bench.state.trials.values() if trial.purpose is Purpose.RERUN]
-        assert sorted(reruns) == sorted(set(reruns))
+    assert len(session.of(e.CohortOpened)) == 1
+    assert sorted(reruns(session)) == sorted(set(reruns(session)))
 
 
 async def test_cancelled_while_a_cohort_opens(folder: Path) -> None:
@@ -168,8 +155,8 @@ async def test_cancelled_while_a_cohort_opens(folder: Path) -> None:
 
         session.when(e.TrialIntended, cancel)
         session.when(e.AttemptEnded, lambda ended: over.set() if ended.node == "1.2" else None)
-        session.when(e.AttemptOpened, lambda _: holds.append(list(session.bench.book.accounts.holds)))
-        finished = await session.run()
-        assert session.bench.state.nodes["1.2"].ending is Ending.CANCELLED
+        session.when(e.AttemptOpened, lambda _: holds.append(list(session.accounts.holds)))
+        await session.run()
+        assert session.nodes["1.2"].ending is Ending.CANCELLED
         assert holds[-1] == ["1.3#1"]
-        assert finished.champion == session.bench.state.nodes["1.3"]
+        assert session.champion == "1.3"

@@ -97,7 +97,7 @@ def keep_time(session: Scripted) -> None:
     """By the loop's own clock, which skips all waits."""
     start, began = datetime.now(UTC), time.monotonic()
     session.bench.book.listeners.remove(session.clock.skip_wait)
-    session.bench.book._clock = lambda: datetime.fromtimestamp(start.timestamp() + time.monotonic() - began, UTC)
+    session.bench.book.clock = lambda: datetime.fromtimestamp(start.timestamp() + time.monotonic() - began, UTC)
     session.bench.breaker.clock = time.monotonic
 
 
@@ -105,7 +105,7 @@ def keep_time(session: Scripted) -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
     clock = VirtualTime(monkeypatch)
     monkeypatch.setattr(rent, "billed_clock", time.monotonic)
-    monkeypatch.setattr(campaign_loop, "_POLL_S", 5.0)
+    monkeypatch.setattr(campaign_loop, "POLL_S", 5.0)
     return clock
 
 

@@ -202,7 +202,7 @@ async def _carried(guest: Guest, process: asyncio.subprocess.Process) -> int:
 
 async def _pumped(source: asyncio.StreamReader, stream: Stream, guest: Guest) -> None:
     while data := await source.read(65_536):
-        guest._link.say(stream, data)
+        guest.link.say(stream, data)
 
 
 async def _fed(guest: Guest, target: asyncio.StreamWriter) -> None:
