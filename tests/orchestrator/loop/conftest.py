@@ -9,8 +9,7 @@ import pytest
 from orchestrator.loop import campaign
 from orchestrator.wiring.ledgers import FILE, NOTE, open_ledger
 from tests.orchestrator.loop.books import check_books
-from tests.orchestrator.loop.scripted import write_task
-from tests.virtual_time import VirtualTime
+from tests.orchestrator.loop.scripted import Virtual, write_task
 
 
 @pytest.fixture(autouse=True)
@@ -26,10 +25,9 @@ def _checked_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ledgers_in_m
 
 
 @pytest.fixture
-def virtual(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
+def virtual(monkeypatch: pytest.MonkeyPatch) -> Virtual:
     """A whole campaign in no time: `virtual.run(ran(…))`. Not for one that asks a server: its answer would be late."""
-    monkeypatch.setattr(campaign, "POLL_S", 0.2)
-    return VirtualTime(monkeypatch)
+    return Virtual(monkeypatch)
 
 
 @pytest.fixture

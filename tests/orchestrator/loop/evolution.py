@@ -3,10 +3,11 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any
 
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
@@ -14,7 +15,7 @@ from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase, Role, Spent
 from orchestrator.ledger import LedgerError
 from orchestrator.llm.allowance import Allowance
-from orchestrator.llm.line import Answer, App
+from orchestrator.llm.line import Answer
 from orchestrator.loop.book import Book
 from orchestrator.loop.evolving import Evolving
 from orchestrator.loop.playbooks import Playbooks
@@ -23,8 +24,8 @@ from orchestrator.proposers import Brief
 from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Scripted, scripted, write_task
+from tests.orchestrator.loop.verifying import FakeLine
 
-Result = TypeVar("Result")
 PAGES = {"notes.md": "Work as you like.\n", "prompts/system.md": "You improve programs.\n"}
 WORST = Spent(microdollars=100_000, tokens=1000)
 COST = Spent(microdollars=30_000, tokens=400)
@@ -35,52 +36,27 @@ def notes(word: str, why: str = "another word") -> str:
     return f"Why: {why}\n\nnotes.md\n```\n{word}\n```\n"
 
 
-class Evolver:
+class Evolver(FakeLine):
     """Gives its answers in turn, the last one for ever; each call is recorded as the gateway's would be."""
 
+    models = ("small", "other")
+    allowances = MappingProxyType(
+        {ModelRole.EVOLVER: Allowance(ModelRole.EVOLVER, models, WORST.microdollars, WORST.tokens)}
+    )
+
     def __init__(self, *answers: str | Exception) -> None:
+        super().__init__()
         self.answers = answers
         self.asked: list[str] = []
         self.models_asked: list[str | None] = []
         self.book: Book | None = None
         self.hangs = False
-        allowance = Allowance(ModelRole.EVOLVER, ("small", "other"), WORST.microdollars, WORST.tokens)
-        self.allowances: Mapping[ModelRole, Allowance] = {ModelRole.EVOLVER: allowance}
-        self.token = "t"
-        self.unanswered = False
-        self.refusal = None
-        self.barred = None
-        self.models = ("small", "other")
 
-    @property
-    def line(self) -> "Evolver":
-        return self
-
-    @property
-    def app(self) -> App:
-        raise AssertionError("no agent here")
-
-    @asynccontextmanager
-    async def watched(self, node: str, role: ModelRole, lasts_s: float) -> AsyncIterator["Evolver"]:
-        assert (node, role) == ("", ModelRole.EVOLVER)
-        yield self
-
-    async def until_stalled(self, work: Coroutine[Any, Any, Result]) -> Result:
-        return await work
-
-    async def ask(
-        self,
-        *,
-        system: Sequence[str],
-        messages: Sequence[Mapping[str, Any]],
-        max_tokens: int,
-        model: str | None = None,
-        thinking: int | None = None,
-        temperature: float | None = None,
-    ) -> Answer:
-        assert temperature is None
+    async def answer(self, prompt: str, asked: Mapping[str, Any]) -> Answer:
         assert self.book is not None
-        self.asked.append(messages[-1]["content"])
+        assert set(self.lines) == {("", ModelRole.EVOLVER)}
+        model: str | None = asked["model"]
+        self.asked.append(prompt)
         self.models_asked.append(model)
         call = f"call-{self.book.state.campaign.calls + 1}"
         told: dict[str, Any] = {"node": "", "call": call, "role": ModelRole.EVOLVER, "model": model or ""}

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 from orchestrator.budget import Account, Accounts
 from orchestrator.change import Reason
@@ -17,6 +19,7 @@ from orchestrator.domain.records import Node, Role, Spent
 from orchestrator.domain.state import State
 from orchestrator.domain.verdict import Aim
 from orchestrator.door import Door
+from orchestrator.loop import campaign
 from orchestrator.loop.campaign import Finished
 from orchestrator.loop.jobs import Image
 from orchestrator.loop.workbench import Workbench
@@ -30,8 +33,10 @@ from orchestrator.wiring.opening import Opened, open_campaign
 from orchestrator.wiring.site import Site
 from sandbox import Input, Job, Limits
 from tests.orchestrator.loop.script import HELD, Script, ScriptedBackend
+from tests.virtual_time import VirtualTime
 
 Point = Mapping[str, Value]
+T = TypeVar("T")
 Act = Callable[[Brief], Awaitable[Sequence[Proposal]]]
 
 # Far more than anything takes here: a test whose trials shall time out says so.
@@ -320,3 +325,15 @@ async def ran(
     async with scripted(folder, script, *proposed, how=how, **flags) as session:
         await session.run()
     return session
+
+
+class Virtual:
+    """Runs one session after the other, each in a time of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        with self._monkeypatch.context() as patched:
+            patched.setattr(campaign, "POLL_S", 0.2)
+            return VirtualTime(patched).run(work)

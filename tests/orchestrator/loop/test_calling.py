@@ -1,6 +1,7 @@
 """Combinations that call their members, each in a chamber of its own, on the fake backend."""
 
 import asyncio
+import itertools
 import json
 import shutil
 import threading
@@ -20,20 +21,14 @@ from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from sandbox import Job, Unavailable
 from sandbox.backends.fake.backend import Died, Guest
-from tests.orchestrator.loop.script import HELD, Script, _params
-from tests.orchestrator.loop.scripted import HELDOUT, Act, Scripted, scripted, write_task
-from tests.orchestrator.loop.scripted import written as written_point
-from tests.orchestrator.loop.test_combining import BUDGET, COMBINE, POINTS, base_stage
+from tests.orchestrator.loop.script import HELD, Script, params_of
+from tests.orchestrator.loop.scripted import HELDOUT, Scripted, Virtual, ran, scripted, write_task, written
+from tests.orchestrator.loop.test_combining import BUDGET, COMBINE, base_stage
 from tests.orchestrator.loop.test_standing_still import sleeps
 
 Known = Mapping[str, Any]
 CODE = COMBINE.replace("diversity = 0\n", 'diversity = 0\nmembers = "code"\nserve = ["serve"]\n')
 LIMITS = '[limits]\nwall = "4s"\ngrace = "1s"\n'
-
-
-def written(point: Known) -> Act:
-    """Whatever a script understands."""
-    return written_point(point)
 
 
 def write_both(folder: Path, *more: str, combine: str = CODE) -> Path:
@@ -65,7 +60,7 @@ class Calling(Script):
         return await super().program(guest)
 
     async def _serve(self, guest: Guest) -> int:
-        params = _params(guest)
+        params = params_of(guest)
         does = params.get("served", "answers")
         while request := await guest.request():
             nonce, payload = request
@@ -92,7 +87,7 @@ class Calling(Script):
         return True
 
     async def _combine(self, guest: Guest) -> int:
-        params = _params(guest)
+        params = params_of(guest)
         request = await guest.request()
         assert request
         nonce, begin = request
@@ -120,19 +115,27 @@ class Calling(Script):
         return 0
 
 
-async def stage(folder: Path, *points: Any, script: Script | None = None, **flags: Any) -> Scripted:
-    """A whole stage, over."""
-    async with scripted(folder, script or Calling(), *points, how=How.COMBINE, **flags) as session:
-        await session.run()
-        return session
+async def stage(folder: Path, point: Known, script: Script | None = None) -> Scripted:
+    """A whole stage of one combination."""
+    session = await ran(folder, script or Calling(), written(point), how=How.COMBINE)
+    assert session.accounts.used(Account.COMBINATION) == 1
+    assert not session.accounts.holds
+    return session
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    """Its base stage is over."""
+    folder = write_both(tmp_path)
+    await base_stage(folder)
+    return folder
 
 
 async def test_T86_a_database_that_goes_away_before_a_member_is_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A member is on record with its combination, whose clock runs: its chamber waits for nothing."""
-    folder, script, back = write_both(tmp_path), Calling(), threading.Event()
-    await base_stage(folder)
+    script, back = Calling(), threading.Event()
 
     async def on_open(job: Job) -> None:
         if job.command[0] == "combination" and not back.is_set():
@@ -150,7 +153,7 @@ async def test_T86_a_database_that_goes_away_before_a_member_is_called(
         script.on_open = on_open
         await session.run()
         assert back.is_set()
-        assert session.bench.state.nodes["2.1"].ending is Ending.SCORED
+        assert session.nodes["2.1"].ending is Ending.SCORED
 
 
 async def test_members_are_called(tmp_path: Path) -> None:
@@ -159,33 +162,21 @@ async def test_members_are_called(tmp_path: Path) -> None:
     """
     folder, script = write_both(tmp_path, '[inputs]\ndata = "dev/data.txt"\n'), Calling()
     await base_stage(folder)
-    done = await stage(folder, written({"value": 2, "calls": ["1.3", "1.4", "1.3"]}), script=script)
-    state = done.bench.state
-    node = state.nodes["2.1"]
-    assert node.verdict is not None
-    assert node.verdict.metrics["score"] == 2 + 7 + 5 + 7
-    assert [it.node for it in state.run.pool] == script.begun[0]["members"] == ["1.3", "1.4", "1.1"]
+    session = await stage(folder, {"value": 2, "calls": ["1.3", "1.4", "1.3"]}, script)
+    assert session.score("2.1") == 2 + 7 + 5 + 7
+    assert [it.node for it in session.state.run.pool] == script.begun[0]["members"] == ["1.3", "1.4", "1.1"]
     assert len(script.opened) == 1 + 2 + 2  # the root's, then twice since a strict score is replayed
     assert all([it.name for it in job.inputs] == ["data"] for job in script.opened)
     assert all("BLASTDOOR_MEMBERS" not in job.env for job in script.opened)
-    assert done.bench.book.accounts.used(Account.COMBINATION) == 1
-    assert not done.bench.book.accounts.holds
 
 
-@pytest.mark.parametrize(
-    ("point", "answers"),
-    [
-        ({"value": 9, "calls": ["1.2"]}, ["it is not in the pool"]),
-        ({"value": 9, "calls": ["", "1", "../1.3", "x" * 999]}, ["it is not in the pool"] * 4),
-    ],
-)
-async def test_member_that_is_not_in_the_pool(tmp_path: Path, point: Known, answers: list[str]) -> None:
+async def test_member_that_is_not_in_the_pool(folder: Path) -> None:
     """The call fails, with a line that says why; the combination may go on."""
-    folder, script = write_both(tmp_path), Calling()
-    await base_stage(folder)
-    done = await stage(folder, written(point), script=script)
-    assert [it[1] for it in script.answers[1:] if isinstance(it, list)][: len(answers)] == answers
-    assert done.bench.state.nodes["2.1"].ending is Ending.SCORED
+    script = Calling()
+    session = await stage(folder, {"value": 9, "calls": ["1.2", "", "1", "../1.3", "x" * 999]}, script)
+    said = [it[1] for it in script.answers[1:] if isinstance(it, list)]
+    assert said[:5] == ["it is not in the pool"] * 5
+    assert session.nodes["2.1"].ending is Ending.SCORED
 
 
 @pytest.mark.touching("members")
@@ -197,16 +188,13 @@ async def test_member_that_is_not_in_the_pool(tmp_path: Path, point: Known, answ
         ("sleeps", "loading and all calls together took more than 4 s"),
     ],
 )
-async def test_member_that_fails(tmp_path: Path, served: str, told: str) -> None:
+def test_member_that_fails(tmp_path: Path, virtual: Virtual, served: str, told: str) -> None:
     """It fails its calls, and no more: others still answer, and the trial is scored."""
     folder, script = write_both(tmp_path), Calling()
     points = [written({"value": 7, "served": served}), written({"value": 5}), written({"value": 3})]
-    async with scripted(folder, Script(), *points) as session:
-        await session.run()
-    done = await stage(folder, written({"value": 2, "calls": ["1.1", "1.2", "1.1"]}), script=script)
-    node = done.bench.state.nodes["2.1"]
-    assert node.verdict is not None
-    assert node.verdict.metrics["score"] == 2 + 5
+    virtual.run(ran(folder, None, *points))
+    session = virtual.run(stage(folder, {"value": 2, "calls": ["1.1", "1.2", "1.1"]}, script))
+    assert session.score("2.1") == 2 + 5
     said = [it[1] for it in script.answers if isinstance(it, list)]
     assert said
     assert all(told in it for it in said)
@@ -225,64 +213,54 @@ async def test_member_that_fails(tmp_path: Path, served: str, told: str) -> None
         ({"value": 1, "hands": {}}, Ending.INVALID, "it left no output"),
     ],
 )
-async def test_hostile_combination(tmp_path: Path, point: Known, ending: Ending, why: str) -> None:
+def test_hostile_combination(tmp_path: Path, virtual: Virtual, point: Known, ending: Ending, why: str) -> None:
     """It pays for its attempt, and nothing of it reaches anybody."""
     folder = write_both(tmp_path)
-    await base_stage(folder)
-    done = await stage(folder, written(point))
-    node = done.bench.state.nodes["2.1"]
+    virtual.run(base_stage(folder, {"value": 3}, {"value": 7}))
+    node = virtual.run(stage(folder, point)).nodes["2.1"]
     assert node.ending is ending
     assert why in node.why
-    assert done.bench.book.accounts.used(Account.COMBINATION) == 1
 
 
-async def test_t88_combination_whose_time_passed_in_our_sleep_is_run_again(tmp_path: Path) -> None:
-    """Its own turns took too long by the clock, and nobody saw whether they did: so nobody pays."""
+@pytest.mark.parametrize("who", ["combination", "member"])
+def test_t88_time_that_passed_in_our_sleep(tmp_path: Path, virtual: Virtual, who: str) -> None:
+    """A combination's own turns took too long by the clock, or a member's call did, and nobody saw whether it was so:
+    nobody pays, and the whole trial is run again.
+    """
     folder, script = write_both(tmp_path), Calling()
-    await base_stage(folder)
-    point = {"value": 1, "then": "sleeps"}
-    async with scripted(folder, script, written(point), how=How.COMBINE) as session:
-        script.when_asleep = lambda: sleeps(session, 100)
-        await session.run()
-        (requeued,) = session.of(e.AttemptRequeued)
-        assert requeued.ending is Ending.INTERRUPTED
-        assert "stood still for 100 s" in requeued.why
-        assert session.bench.state.nodes["2.1"].ending is Ending.SCORED
-        assert session.bench.book.accounts.used(Account.COMBINATION) == 1
-        assert not session.bench.book.accounts.holds
+    asleep = {"value": 7, "served": "sleeps"} if who == "member" else {"value": 7}
+    virtual.run(ran(folder, Script(), written(asleep), written({"value": 5}), written({"value": 3})))
+    point = {"value": 2, "calls": ["1.1"]} if who == "member" else {"value": 2, "then": "sleeps", "calls": ["1.1"]}
+
+    async def sleepy() -> Scripted:
+        async with scripted(folder, script, written(point), how=How.COMBINE) as session:
+            script.when_asleep = lambda: sleeps(session, 100)
+            await session.run()
+        return session
+
+    session = virtual.run(sleepy())
+    (requeued,) = session.of(e.AttemptRequeued)
+    assert requeued.ending is Ending.INTERRUPTED
+    assert "stood still for 100 s" in requeued.why
+    assert session.score("2.1") == 2 + 7
+    assert session.accounts.used(Account.COMBINATION) == 1
+    assert not session.accounts.holds
 
 
-async def test_t88_member_whose_time_passed_in_our_sleep(tmp_path: Path) -> None:
-    """What a call made of it is wrong, so the whole trial is run again."""
-    folder, script = write_both(tmp_path), Calling()
-    points = [written({"value": 7, "served": "sleeps"}), written({"value": 5}), written({"value": 3})]
-    async with scripted(folder, Script(), *points) as session:
-        await session.run()
-    async with scripted(folder, script, written({"value": 2, "calls": ["1.1"]}), how=How.COMBINE) as session:
-        script.when_asleep = lambda: sleeps(session, 100)
-        await session.run()
-        assert [it.ending for it in session.of(e.AttemptRequeued)] == [Ending.INTERRUPTED]
-        node = session.bench.state.nodes["2.1"]
-        assert node.verdict is not None
-        assert node.verdict.metrics["score"] == 2 + 7
-
-
-async def test_fault_of_ours_beside_a_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fault_of_ours_beside_a_member(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not taken for the member's end: it comes out, as everywhere, and no chamber is left."""
-    folder = write_both(tmp_path)
-    await base_stage(folder)
 
     async def fail(*_: object) -> None:
         raise ZeroDivisionError("a fault of ours")
 
     monkeypatch.setattr(CallingDoor, "run_member", fail)
     with pytest.raises(ZeroDivisionError, match="a fault of ours"):
-        await stage(folder, written({"value": 2}))
+        await stage(folder, {"value": 2})
 
 
-async def test_no_chamber_for_a_member(tmp_path: Path) -> None:
+async def test_no_chamber_for_a_member(folder: Path) -> None:
     """A provider's failure is nobody's fault: the attempt is refunded and goes on."""
-    folder, script, failed = write_both(tmp_path), Calling(), 0
+    script, failed = Calling(), 0
 
     async def fail(job: Job) -> None:
         nonlocal failed
@@ -291,22 +269,19 @@ async def test_no_chamber_for_a_member(tmp_path: Path) -> None:
             raise Unavailable("no room")
 
     script.on_open = fail
-    await base_stage(folder)
-    done = await stage(folder, written({"value": 2}), script=script)
+    session = await stage(folder, {"value": 2}, script)
     assert failed == 1
-    assert done.bench.state.nodes["2.1"].ending is Ending.SCORED
-    assert [it.ending for it in done.of(e.AttemptRequeued)] == [Ending.INFRASTRUCTURE]
-    assert done.bench.book.accounts.used(Account.COMBINATION) == 1
+    assert session.nodes["2.1"].ending is Ending.SCORED
+    assert [it.ending for it in session.of(e.AttemptRequeued)] == [Ending.INFRASTRUCTURE]
 
 
 async def test_members_on_the_held_out_split(tmp_path: Path) -> None:
     """They get the held-out inputs there, in that split's own realm, and nowhere else."""
     folder, script = write_both(tmp_path, HELDOUT), Calling()
     await base_stage(folder)
-    await stage(folder, written({"value": 9}), script=script)
+    await ran(folder, script, written({"value": 9}), how=How.COMBINE)
     held = [any(it.digest == HELD for it in job.inputs) for job in script.opened]
-    assert any(held)
-    assert not all(held)
+    assert {True, False} == set(held)
     assert all((job.realm == "heldout") == is_held for job, is_held in zip(script.opened, held, strict=True))
 
 
@@ -315,24 +290,17 @@ async def test_killed_while_members_work(tmp_path: Path) -> None:
     """What is on disk then, as after kill -9, goes on: the trial is run again, its slot is not lost, and the end is as
     if nobody had killed it.
     """
-    folder, copy, seen = write_both(tmp_path / "task"), tmp_path / "copy", 0
+    folder, copy, intents = write_both(tmp_path / "task"), tmp_path / "copy", itertools.count(1)
     await base_stage(folder)
-
-    def take(_: e.Event) -> None:
-        nonlocal seen
-        seen += 1
-        if seen == 2:
-            shutil.copytree(folder, copy)
-
     async with scripted(folder, Calling(), written({"value": 2}), how=How.COMBINE) as session:
-        session.when(e.TrialIntended, take, on_disk=True)
+        session.when(
+            e.TrialIntended, lambda _: shutil.copytree(folder, copy) if next(intents) == 2 else None, on_disk=True
+        )
         await session.run()
-        expected = session.bench.state.nodes["2.1"].verdict
-    async with scripted(copy, Calling(), written({"value": 2}), how=How.RESUME) as session:
-        await session.run()
-        assert session.bench.state.nodes["2.1"].verdict == expected
-        assert session.bench.book.accounts.used(Account.COMBINATION) == 1
-        assert not session.bench.book.accounts.holds
+    resumed = await ran(copy, Calling(), written({"value": 2}), how=How.RESUME)
+    assert resumed.nodes["2.1"].verdict == session.nodes["2.1"].verdict
+    assert resumed.accounts.used(Account.COMBINATION) == 1
+    assert not resumed.accounts.holds
 
 
 @pytest.mark.parametrize(
@@ -345,18 +313,14 @@ async def test_killed_while_members_work(tmp_path: Path) -> None:
 )
 async def test_bad_keys(tmp_path: Path, combine: str, told: str) -> None:
     """One line, before anything runs."""
-    folder = write_both(tmp_path, combine=combine)
     with pytest.raises(TaskError, match=told):
-        await base_stage(folder)
+        await base_stage(write_both(tmp_path, combine=combine))
 
 
-async def test_serve_that_changed(tmp_path: Path) -> None:
+async def test_serve_that_changed(folder: Path) -> None:
     """What combinations may do is fixed when their stage begins."""
-    folder = write_both(tmp_path)
-    await base_stage(folder, *POINTS)
-    await stage(folder, written({"value": 2}))
+    await stage(folder, {"value": 2})
     path = folder / "blastdoor.toml"
     path.write_text(path.read_text().replace('["serve"]', '["another"]'))
     with pytest.raises(TaskError, match="put it back"):
-        async with scripted(folder, Calling(), how=How.RESUME):
-            raise AssertionError("never reached")
+        await ran(folder, Calling(), how=How.RESUME)

@@ -27,6 +27,7 @@ from tests.orchestrator.loop.scripted import (
     Proposing,
     Scripted,
     make_site,
+    ran,
     scripted,
     write_task,
 )
@@ -43,7 +44,7 @@ def watch_caps(session: Scripted) -> list[int]:
     open_at_once: list[int] = []
 
     def look(*_: object) -> None:
-        accounts = session.bench.book.accounts
+        accounts = session.accounts
         for account in (Account.ATTEMPTS, Account.TUNES, Account.CONTROL, Account.USD, Account.SECONDS):
             left = accounts.left(account)
             assert left is None or left >= 0, account
@@ -63,7 +64,7 @@ def shuffled(count: int, seed: int) -> list[Point]:
     return points
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("account", "flags"),
     [
@@ -82,7 +83,7 @@ async def test_no_interleaving_overruns_a_cap(
     async with scripted(folder, script, *shuffled(20, seed), site=site, width=5, **flags) as session:
         open_at_once = watch_caps(session)
         await session.run()
-        accounts = session.bench.book.accounts
+        accounts = session.accounts
         limit = accounts.limit(account)
         assert limit is not None
         assert accounts.used(account) <= limit
@@ -101,7 +102,7 @@ async def test_tuning_under_tight_caps(tmp_path: Path, tunes: int) -> None:
     async with scripted(folder, None, *drafts, width=5, tunes=tunes, seconds=WORST_S * 3) as session:
         watch_caps(session)
         await session.run()
-        accounts = session.bench.book.accounts
+        accounts = session.accounts
         assert accounts.used(Account.TUNES) <= tunes
         assert accounts.used(Account.ATTEMPTS) == 6
         assert not accounts.holds
@@ -133,44 +134,43 @@ async def test_no_more_chambers_than_were_reserved(tmp_path: Path, breaks: dict[
         # Two trials with their judgings, and one judging of the baseline, or the guard and the held-out split.
         assert len(longest) == (3 if "judge" in breaks else 5 if breaks else 7)
         assert sum(longest) <= held
-        assert session.bench.state.nodes["1.1"].kept is (not breaks)
+        assert session.state.nodes["1.1"].kept is (not breaks)
 
 
 async def test_reservation_that_can_never_fit(folder: Path) -> None:
     """What cannot fit even with nothing under way ends the campaign, with the account and what helps."""
-    async with scripted(folder, None, {"value": 1}, seconds=WORST_S + 0.001) as session:
-        finished = await session.run()
-        assert finished.reason.startswith("seconds: ")
-        assert "raise the cap" in finished.reason
-        assert session.bench.state.nodes["1"].ending is Ending.SCORED
+    session = await ran(folder, None, {"value": 1}, seconds=WORST_S + 0.001)
+    assert session.reason.startswith("seconds: ")
+    assert "raise the cap" in session.reason
+    assert session.nodes["1"].ending is Ending.SCORED
 
 
-async def test_attempts(folder: Path) -> None:
-    """As many attempts as were given, the baseline not counted."""
-    async with scripted(folder, None, *shuffled(9, 2), attempts=3) as session:
-        finished = await session.run()
-        assert finished.reason == "3 of 3 attempts are used"
-        assert len(session.bench.state.nodes) == 4
+def rising(*values: int) -> list[Point]:
+    return [{"value": value} for value in values]
 
 
-async def test_target(tmp_path: Path) -> None:
-    """The campaign stops when the target is reached."""
-    folder = write_task(tmp_path / "task", '[[metrics]]\nname = "score"\ntarget = 4.0\n')
-    points: list[Point] = [{"value": value} for value in range(1, 9)]
-    async with scripted(folder, None, *points) as session:
-        finished = await session.run()
-        assert finished.reason == "the target is reached"
-        assert finished.champion is not None
-        assert finished.champion.id == "1.4"
+TARGET = '[[metrics]]\nname = "score"\ntarget = 4.0\n'
+# One that fails is no improvement; one that ends free does not count.
+NO_BETTER: list[Point] = [{"value": 5}, {"value": 1}, {"value": 9, "do": "failed"}, {"value": 2}, {"value": 9}]
 
 
-async def test_patience(folder: Path) -> None:
-    """So many attempts without improvement end it; one that fails counts, one that ends free does not."""
-    points: list[Point] = [{"value": 5}, {"value": 1}, {"value": 9, "do": "failed"}, {"value": 2}, {"value": 9}]
-    async with scripted(folder, None, *points, patience=3) as session:
-        finished = await session.run()
-        assert finished.reason == "3 attempts without improvement"
-        assert len(session.bench.state.nodes) == 5
+@pytest.mark.parametrize(
+    ("more", "points", "flags", "reason", "attempts"),
+    [
+        ("", shuffled(9, 2), {"attempts": 3}, "3 of 3 attempts are used", 3),
+        (TARGET, rising(1, 2, 3, 4, 5, 6), {}, "the target is reached", 4),
+        ("", NO_BETTER, {"patience": 3}, "3 attempts without improvement", 4),
+        ("", [], {"proposer": "grid", "width": 2}, "all 3 points of the grid are tried", 3),
+    ],
+    ids=["attempts", "target", "patience", "grid"],
+)
+async def test_why_it_ends(
+    tmp_path: Path, more: str, points: list[Point], flags: dict[str, Any], reason: str, attempts: int
+) -> None:
+    """The baseline is not counted."""
+    high = 3 if "proposer" in flags else 12
+    session = await ran(write_task(tmp_path / "task", more, high=high), None, *points, **flags)
+    assert (session.reason, session.charged, len(session.nodes)) == (reason, attempts, attempts + 1)
 
 
 async def test_wall_clock(folder: Path) -> None:
@@ -184,90 +184,52 @@ async def test_wall_clock(folder: Path) -> None:
         session.when(e.TrialIntended, late)
         finished = await session.run()
         assert "have passed" in finished.reason
-        assert session.bench.state.nodes["1.2"].ending is Ending.INTERRUPTED
+        assert session.state.nodes["1.2"].ending is Ending.INTERRUPTED
         assert session.charged == 1
-
-
-async def test_exhausted_beforehand(tmp_path: Path) -> None:
-    """A grid that is through ends the campaign with that reason."""
-    folder = write_task(tmp_path / "task", high=3)
-    async with scripted(folder, None, proposer="grid", width=2) as session:
-        finished = await session.run()
-        assert finished.reason == "all 3 points of the grid are tried"
-        assert session.charged == 3
 
 
 async def test_exhausted_when_asked(folder: Path) -> None:
-    """A proposer that has nothing more ends the campaign: that attempt is not charged, and no more are opened."""
+    """A proposer that has nothing more ends the campaign: that attempt is not charged, no more are opened, and the
+    others that are under way are still finished.
+    """
 
     async def no_more(_: Brief) -> Sequence[Proposal]:
         raise Exhausted("that was all")
 
-    async with scripted(folder, None, {"value": 1}, *[no_more] * 50) as session:
-        finished = await session.run()
-        assert finished.reason == "that was all"
-        assert session.charged == 1
-        cancelled = [node for node in session.bench.state.nodes.values() if node.ending is Ending.CANCELLED]
-        assert len(cancelled) == 1
-
-
-async def test_exhausted_while_others_run(folder: Path) -> None:
-    """When the proposer has nothing more, the others that are under way are still finished."""
-
-    async def no_more(_: Brief) -> Sequence[Proposal]:
-        raise Exhausted("that was all")
-
-    slow: Point = {"value": 5, "takes": 0.3}
-    async with scripted(folder, None, slow, no_more, *[no_more] * 50, width=2) as session:
-        finished = await session.run()
-        assert (finished.reason, session.bench.state.nodes["1.1"].ending) == ("that was all", Ending.SCORED)
+    session = await ran(folder, None, {"value": 5, "takes": 0.3}, *[no_more] * 50, width=2)
+    assert (session.reason, session.charged, session.nodes["1.1"].ending) == ("that was all", 1, Ending.SCORED)
+    assert [node.ending for node in session.nodes.values()].count(Ending.CANCELLED) == 1
 
 
 async def test_control_grows(folder: Path) -> None:
-    """The control has an attempt of its own for each of the search's, from its own pool, and is never champion."""
-    points: list[Point] = [{"value": value} for value in (2, 3, 4)]
-    async with scripted(folder, None, *points, control="random", attempts=3) as session:
+    """The control has an attempt of its own for each of the search's, from its own pool and under the same limits. It
+    is never champion and never replayed, and so sets that much less aside.
+    """
+    async with scripted(folder, None, *rising(2, 3, 4), control="random", attempts=3) as session:
         session.bench.proposers[Role.CONTROL] = Proposing(*[{"value": 10 + number} for number in range(3)])
-        finished = await session.run()
-        state, accounts = session.bench.state, session.bench.book.accounts
-        roles = [node.role for node in state.nodes.values()]
-        assert roles.count(Role.SEARCH) == 3
-        assert roles.count(Role.CONTROL) == 3
-        assert accounts.used(Account.CONTROL) == 3
-        assert accounts.used(Account.ATTEMPTS) == 3
-        assert finished.champion is not None
-        assert finished.champion.role is Role.SEARCH
-        assert compare(state, session.bench.ranking).control is not None
+        await session.run()
+    roles = [node.role for node in session.nodes.values()]
+    assert (roles.count(Role.SEARCH), roles.count(Role.CONTROL)) == (3, 3)
+    assert (session.accounts.used(Account.CONTROL), session.accounts.used(Account.ATTEMPTS)) == (3, 3)
+    assert session.nodes[session.champion].role is Role.SEARCH
+    assert compare(session.state, session.bench.ranking).control is not None
+    held = {event.hold: event.amounts for event in session.of(e.Reserved)}
+    both = [next(it for it in session.nodes.values() if it.role is role) for role in (Role.SEARCH, Role.CONTROL)]
+    prints = [session.state.trials[node.submitted or ""].fingerprint["limits"] for node in both]
+    assert prints[0] == prints[1]
+    # Trial and judging, for the search its replay, too, and one judging of the baseline where a judge breaks.
+    assert [held[f"{node.id}#1"]["seconds"] / 1000 / CHAMBER_S for node in both] == [5, 3]
 
 
-@pytest.mark.parametrize("width", [1, 3])
-async def test_control_catches_up(folder: Path, width: int) -> None:
+async def test_control_catches_up(folder: Path) -> None:
     """Whatever rule stops the search, the control has as many attempts as it: also after a resume with raised caps."""
-    points: list[Point] = [{"value": value} for value in (9, 3, 4, 5, 6, 7, 8)]
     counts = []
     for how, flags in (
-        (How.START, {"control": "random", "attempts": 3, "width": width}),
+        (How.START, {"control": "random", "attempts": 3, "width": 3}),
         (How.RESUME, {"attempts": 7}),
     ):
-        async with scripted(folder, None, *points, how=how, **flags) as session:
-            finished = await session.run()
-            state = session.bench.state
-            counts.append((state.count(Role.SEARCH), state.count(Role.CONTROL)))
-            assert "attempts are used" in finished.reason
-            assert compare(state, session.bench.ranking).attempts == counts[-1][0]
+        session = await ran(folder, None, *rising(9, 3, 4, 5, 6, 7, 8), how=how, **flags)
+        counts.append((session.state.count(Role.SEARCH), session.state.count(Role.CONTROL)))
+        assert "attempts are used" in session.reason
+        assert compare(session.state, session.bench.ranking).attempts == counts[-1][0]
     assert counts == [(3, 3), (7, 7)]
-
-
-async def test_control_has_the_same_limits(folder: Path) -> None:
-    """A trial of the control runs under the limits of any other, and sets as much aside; it is never replayed."""
-    site = make_site(Script())
-    async with scripted(folder, None, {"value": 2}, control="random", attempts=1, site=site) as session:
-        await session.run()
-        state = session.bench.state
-        held = {event.hold: event.amounts for event in session.of(e.Reserved)}
-        [search, control] = [node for node in state.nodes.values() if node.role in (Role.SEARCH, Role.CONTROL)]
-        prints = [state.trials[node.submitted or ""].fingerprint["limits"] for node in (search, control)]
-        assert prints[0] == prints[1]
-        chambers = [held[f"{node.id}#1"]["seconds"] / 1000 / CHAMBER_S for node in (search, control)]
-        # Trial and judging, for the search its replay, too, and one judging of the baseline where a judge breaks.
-        assert chambers == [5, 3]

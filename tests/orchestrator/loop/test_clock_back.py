@@ -1,7 +1,5 @@
 """A clock that goes back, as after a resume on another host: what came before what is said by the ledger, not by it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from orchestrator.views.campaign.opening import metrics_of
 from orchestrator.views.campaign.sections.rounds import nodes_of
 from orchestrator.views.page.board import Board
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.reading import Reading, read_campaign
+from orchestrator.wiring.reading import read_campaign
 from tests.orchestrator.loop.noise import noisy, scripted_scores
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Point, scripted, write_task
@@ -43,45 +41,31 @@ async def folder(tmp_path: Path) -> Path:
     async with scripted(made, None, *POINTS, how=How.RESUME, width=1) as session:
         session.clock.skip(-36_000)
         await session.run()
-        times = [session.bench.state.nodes[name].ended_at for name in ORDER]
+        times = [session.state.nodes[name].ended_at for name in ORDER]
         assert times[:4] == sorted(times[:4], reverse=True)
         assert max(times[4:]) < min(times[:4])
     return made
 
 
-@contextmanager
-def read(folder: Path) -> Iterator[Reading]:
+def test_what_stands_on_the_order(folder: Path) -> None:
+    """Tables, charts and the page show nodes as they were opened, and number results as they ended. A replay is held
+    against the champion of the time when a node was not kept, not one that the clock puts before it. A round brought
+    what ended after it began, whatever the time was then.
+    """
     with read_campaign(folder) as reading:
-        yield reading
-
-
-def test_tables_charts_and_the_page(folder: Path) -> None:
-    """All show nodes as they were opened, and number results as they ended."""
-    with read(folder) as reading:
         state, run = reading.state, reading.state.run
         assert [node.id for node in in_order(state, run)] == ORDER
         assert iterations(state, run) == {name: number for number, name in enumerate(ORDER, 1)}
         board = Board(state, metrics_of(reading), run)
         board.fill(state.nodes.values())  # type: ignore[arg-type]  # a node has all that its line has
-        assert board._names == ORDER
-
-
-def test_what_a_replay_is_held_against(folder: Path) -> None:
-    """The champion of the time when a node was not kept, not one that the clock puts before it."""
-    with read(folder) as reading:
-        state = reading.state
-        cohort = state.run.cohort or ""
+        assert board.names() == ORDER
+        cohort = run.cohort or ""
         assert beaten(state, state.nodes["1.3"], cohort) == "1.2"
         assert beaten(state, state.nodes["1.5"], cohort) == "1.4"
         assert [it.id for it in state.nodes.values() if it.role is Role.SEARCH and it.kept] == ["1.1", "1.2", "1.4"]
-
-
-def test_what_a_round_brought(folder: Path) -> None:
-    """What ended after it began, whatever the time was then."""
-    with read(folder) as reading:
-        made = reading.state.campaign.round
+        made = state.campaign.round
         assert made
-        assert [node.id for node in nodes_of(reading.state, made)] == ["1.4", "1.5"]
+        assert [node.id for node in nodes_of(state, made)] == ["1.4", "1.5"]
 
 
 async def test_what_a_noisy_score_stands_on(tmp_path: Path) -> None:
@@ -94,10 +78,8 @@ async def test_what_a_noisy_score_stands_on(tmp_path: Path) -> None:
                 session.clock.skip(-60)
 
         session.bench.book.observers.append(back)
-        script.noise = scripted_scores(session.bench.state, {"1.1": (5.0, 0.0)})
+        script.noise = scripted_scores(session.state, {"1.1": (5.0, 0.0)})
         await session.run()
-        state = session.bench.state
-        found = headline(state, state.nodes["1.1"])
-        assert found
-        assert (dict(found.metrics), found.screened) == ({"score": 3.0}, False)
-        assert found.runs > 1
+    found = headline(session.state, session.nodes["1.1"])
+    assert found
+    assert (dict(found.metrics), found.screened, found.runs > 1) == ({"score": 3.0}, False, True)

@@ -17,11 +17,10 @@ from orchestrator.ledger import Fenced, Ledger
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, TUNE, WALL_S, Point, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, TUNE, WALL_S, Point, ran, scripted, write_task
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 CHAMBER_S = WALL_S + 1 + 100
-WORST_S = 3 * CHAMBER_S  # a trial, its judging, and one of the baseline
 ATTEMPT_S = 5 * CHAMBER_S  # with its replay
 
 
@@ -47,7 +46,7 @@ async def test_promoted_before_the_tunes_were_raised(tmp_path: Path, monkeypatch
     monkeypatch.undo()
     async with scripted(folder, None, drafts, how=How.RESUME, tunes=10) as session:
         await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.state.nodes["1.1"]
         assert node.ending is Ending.SCORED
         assert node.promoted == 1
 
@@ -56,13 +55,11 @@ async def test_control_that_the_task_no_longer_wants(tmp_path: Path) -> None:
     """A run keeps its control when the task's own wish is taken out: the comparison was begun with it."""
     search = '[search]\ncontrol = "random"\n'
     folder = write_task(tmp_path / "task", search)
-    async with scripted(folder, None, {"value": 1}, {"value": 2}, attempts=1) as session:
-        await session.run()
+    await ran(folder, None, {"value": 1}, {"value": 2}, attempts=1)
     path = folder / "blastdoor.toml"
     path.write_text(path.read_text().replace(search, ""))
-    async with scripted(folder, None, {"value": 1}, {"value": 2}, how=How.RESUME, attempts=2) as session:
-        await session.run()
-        assert session.bench.state.count(Role.SEARCH) == 2
+    session = await ran(folder, None, {"value": 1}, {"value": 2}, how=How.RESUME, attempts=2)
+    assert (session.state.count(Role.SEARCH), session.state.count(Role.CONTROL)) == (2, 2)
 
 
 async def test_guard_that_came_later_is_paid_for(folder: Path) -> None:
@@ -76,57 +73,46 @@ async def test_guard_that_came_later_is_paid_for(folder: Path) -> None:
 
         session.when(e.TrialIntended, hang)
         await session.run()
-        accounts = session.bench.book.accounts
+        accounts = session.accounts
         assert accounts.used(Account.SECONDS) <= (ATTEMPT_S + 5) * 1000
-        assert session.bench.state.nodes["1.1"].guarded == {"late": True}
+        assert session.state.nodes["1.1"].guarded == {"late": True}
 
 
 async def test_width_of_a_resume(folder: Path) -> None:
     """A resume that is told another width works at that width."""
     points: list[Point] = [{"value": value, "takes": 0.05} for value in range(1, 9)]
-    async with scripted(folder, None, *points, attempts=2, width=1) as session:
-        await session.run()
+    await ran(folder, None, *points, attempts=2, width=1)
     async with scripted(folder, None, *points, how=How.RESUME, attempts=8, width=3) as session:
-        most = 0
-
-        def look(_: e.AttemptOpened) -> None:
-            nonlocal most
-            most = max(most, len(session.bench.book.accounts.holds))
-
-        session.when(e.AttemptOpened, look)
+        holds: list[int] = []
+        session.when(e.AttemptOpened, lambda _: holds.append(len(session.accounts.holds)))
         await session.run()
-        assert session.shape.width == 3
-        assert most == 3
+        assert session.shape.width == max(holds) == 3
 
 
-async def test_provider_goes_down_while_the_baseline_is_judged(folder: Path) -> None:
-    """A judging that the provider broke off, as a control job proves, is free: also the baseline's."""
-    (folder / "workspace" / "params.json").write_text('{"value": 0, "judge": "cut"}')
-    script = Script()
-    async with scripted(folder, script, {"value": 1}) as session:
-
-        def back(event: e.AttemptRequeued) -> None:
-            script.world.answers = True
-            session.campaign.stop("enough")
-
-        session.when(e.AttemptRequeued, back)
-        finished = await session.run()
-        assert finished.reason == "enough"
-
-
-async def test_provider_comes_back_at_once(folder: Path) -> None:
-    """A judging that was proven to be the provider's failure is not put on the candidate when the provider is back."""
+@pytest.mark.parametrize("who", ["baseline", "candidate"])
+async def test_provider_goes_down_while_it_judges(folder: Path, who: str) -> None:
+    """A judging that the provider broke off, as a control job proves, is free: also the baseline's; and also where the
+    provider is back at once.
+    """
     script = Script()
 
     async def on_open(job: Any) -> None:
         # Down for the control job alone.
         script.world.answers = job.command[0] != "true"
 
-    script.on_open = on_open
-    async with scripted(folder, script, {"value": 3, "judge": "cut"}) as session:
-        session.when(e.AttemptRequeued, lambda _: session.campaign.stop("enough"))
-        await session.run()
-        assert session.charged == 0
+    point: dict[str, Any] = {"value": 3}
+    if who == "candidate":
+        point["judge"], script.on_open = "cut", on_open
+    else:
+        (folder / "workspace" / "params.json").write_text('{"value": 0, "judge": "cut"}')
+    async with scripted(folder, script, point) as session:
+
+        def back(event: e.AttemptRequeued) -> None:
+            script.world.answers = True
+            session.campaign.stop("enough")
+
+        session.when(e.AttemptRequeued, back)
+        assert ((await session.run()).reason, session.charged) == ("enough", 0)
 
 
 def test_finished_branch_stays_finished() -> None:
@@ -155,8 +141,7 @@ async def test_guard_beside_the_judge(tmp_path: Path) -> None:
     """A guard in the judge's chamber sees the judge's files, the candidate and its outputs."""
     folder = write_task(tmp_path / "task", GUARD.replace('name = "sound"', 'name = "sound"\nin = "judge"'))
     script = Script()
-    seen: list[set[str]] = []
-    program = script.program
+    seen, program = list[set[str]](), script.program
 
     async def spy(guest: Any) -> int:
         if guest.job.command[0] == "guard":
@@ -165,7 +150,5 @@ async def test_guard_beside_the_judge(tmp_path: Path) -> None:
         return await program(guest)
 
     script.program = spy  # type: ignore[method-assign]
-    async with scripted(folder, script, {"value": 3}) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].kept
+    assert (await ran(folder, script, {"value": 3})).nodes["1.1"].kept
     assert {"judge/judge.txt", "candidate/params.json", "outputs/answer.json"} <= seen[0]

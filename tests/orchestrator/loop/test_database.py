@@ -28,11 +28,8 @@ from private_postgres import PrivatePostgres
 from sandbox import Refused
 from tests.orchestrator.loop.books import check_books, ledger_of
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import HELDOUT, Point, make_site, scripted, write_task
+from tests.orchestrator.loop.scripted import HELDOUT, Point, Scripted, make_site, ran, scripted
 from tests.orchestrator.loop.test_combining import base_stage, write_both
-from tests.orchestrator.loop.test_minimising import WINNER, WORTH, apart, found_by, searched
-from tests.orchestrator.loop.test_operators import code_task, history
-from tests.orchestrator.loop.test_profiling import Told, flags
 
 pytestmark = pytest.mark.postgres
 
@@ -41,6 +38,11 @@ POINTS: list[Point] = [{"value": value} for value in (3, 1, 7, 5, 9)]
 
 def note_of(folder: Path) -> dict[str, Any]:
     return tomllib.loads((folder / ".blastdoor" / NOTE).read_text())
+
+
+def found(session: Scripted) -> None:
+    """What every campaign here comes to, whatever happens to its database."""
+    assert (session.nodes[session.champion].params, session.charged) == ({"value": 9}, 5)
 
 
 async def test_run_resume_and_ask(folder: Path, database: PrivatePostgres) -> None:
@@ -76,45 +78,10 @@ async def test_a_combination_stage(tmp_path: Path) -> None:
     async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
         stage.stop_at(e.MemberEnded, 1)
         await stage.run()
-    async with scripted(folder, None, {"value": 9}, how=How.RESUME) as stage:
-        finished = await stage.run()
-        assert finished.champion == stage.bench.state.nodes["2.1"]
+    assert (await ran(folder, None, {"value": 9}, how=How.RESUME)).champion == "2.1"
     with read_campaign(folder) as reading:
         assert [member.node for member in reading.state.run.pool] == ["1.3", "1.4", "1.1"]
         check_books(reading.ledger)
-    assert not (folder / ".blastdoor" / FILE).exists()
-
-
-@pytest.mark.usefixtures("database")
-async def test_hints(tmp_path: Path) -> None:
-    """A profile that a database knows of is taken once: a resume goes on by it."""
-    folder, script = code_task(tmp_path / "task"), Told()
-    async with scripted(folder, script, **flags()) as session:
-        session.stop_at(e.AttemptEnded, 3)
-        await session.run()
-    async with scripted(folder, script, how=How.RESUME) as session:
-        await session.run()
-        resumed = history(session.bench.state)
-    async with scripted(code_task(tmp_path / "whole"), Told(), **flags()) as session:
-        await session.run()
-        assert history(session.bench.state) == resumed
-    assert script.runs == 1
-
-
-@pytest.mark.usefixtures("database")
-async def test_a_winner_taken_apart(folder: Path) -> None:
-    """Stopped in the middle it goes on from what the database has, and nothing that was measured is run again."""
-    await searched(folder, WINNER)
-    async with apart(folder) as session:
-        session.stop_at(e.JudgingEnded, 1)
-        await session.run()
-    async with apart(folder) as session:
-        await session.run()
-        node, minimal = found_by(session)
-        assert node.kept
-        assert [(part.where, part.worth) for part in minimal.kept] == WORTH
-    with ledger_of(folder) as ledger:
-        check_books(ledger)
     assert not (folder / ".blastdoor" / FILE).exists()
 
 
@@ -122,15 +89,13 @@ async def test_a_file_stays_a_file(
     folder: Path, postgres_server: PrivatePostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The setting is for new campaigns: one that began in a file goes on there."""
-    async with scripted(folder, None, *POINTS, attempts=1) as session:
-        await session.run()
+    await ran(folder, None, *POINTS, attempts=1)
     monkeypatch.setenv("BLASTDOOR_LEDGER", postgres_server.url())
-    async with scripted(folder, None, *POINTS, how=How.RESUME, attempts=2) as session:
-        await session.run()
+    await ran(folder, None, *POINTS, how=How.RESUME, attempts=2)
     assert not (folder / ".blastdoor" / NOTE).exists()
 
 
-@pytest.mark.parametrize("at", [e.SessionStarted, e.Proposed, e.TrialEnded, e.JudgingEnded, e.AttemptEnded])
+@pytest.mark.parametrize("at", [e.SessionStarted, e.Proposed, e.JudgingEnded])
 async def test_goes_away(
     folder: Path, database: PrivatePostgres, at: type[e.Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,39 +118,7 @@ async def test_goes_away(
                 await session.run()
         finally:
             database.start()
-    async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
-        finished = await session.run()
-        assert finished.champion is not None
-        assert (finished.champion.params, session.charged) == ({"value": 9}, 5)
-
-
-async def test_comes_back_in_time(folder: Path, database: PrivatePostgres) -> None:
-    """A server that was restarted under a campaign is not noticed by it."""
-    async with scripted(folder, None, *POINTS, attempts=5, width=2) as session:
-        session.when(e.TrialEnded, lambda _: database.restart())
-        finished = await session.run()
-        assert finished.champion is not None
-        assert (finished.champion.params, session.charged) == ({"value": 9}, 5)
-
-
-async def test_sessions_are_ended_again_and_again(folder: Path, database: PrivatePostgres) -> None:
-    """Whatever is ended after each event, every event is there once: the fold says so after the test."""
-    with psycopg.connect(database.url(), autocommit=True) as admin:
-        ended = 0
-
-        def end(*_: object) -> None:
-            nonlocal ended
-            query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'blastdoor'"
-            ended += len(admin.execute(query).fetchall())
-
-        async with scripted(folder, None, *POINTS, attempts=5, width=2) as session:
-            opening = session.bench.book.ledger.head().seq
-            session.bench.book.listeners.append(end)
-            finished = await session.run()
-            assert [type(event) for event in session.events].count(e.AttemptEnded) == 6
-            assert session.bench.book.ledger.head().seq == opening + len(session.events)
-        assert finished.champion is not None
-        assert ended > 30
+    found(await ran(folder, None, *POINTS, how=How.RESUME))
 
 
 async def test_one_at_a_time_on_any_host(tmp_path: Path, folder: Path, database: PrivatePostgres) -> None:
@@ -193,8 +126,7 @@ async def test_one_at_a_time_on_any_host(tmp_path: Path, folder: Path, database:
     async with scripted(folder, None, *POINTS, attempts=5) as session:
         copy = shutil.copytree(folder, tmp_path / "copy")
         with pytest.raises(Held, match="pid"):
-            async with scripted(copy, None, *POINTS, how=How.RESUME):
-                pass
+            await ran(copy, None, *POINTS, how=How.RESUME)
 
         def seize(event: e.AttemptEnded) -> None:
             if event.node == "1.1":
@@ -208,37 +140,37 @@ async def test_one_at_a_time_on_any_host(tmp_path: Path, folder: Path, database:
         assert {record.epoch for record in ledger.read()} == {1}
 
 
-async def test_url_is_missing(folder: Path, database: PrivatePostgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who looks without the setting is told which database it is, and where to say so."""
-    async with scripted(folder, None, *POINTS, attempts=1) as session:
-        await session.run()
+async def test_whose_ledger_is_elsewhere(
+    folder: Path, database: PrivatePostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who looks without the setting is told which database it is, and where to say so. A database that does not have
+    the campaign is not taken for it, nor is the campaign begun again there. A folder with a file and a note is not
+    guessed about.
+    """
+    await ran(folder, None, *POINTS, attempts=1)
     with monkeypatch.context() as without:
         without.delenv("BLASTDOOR_LEDGER")
         line = f"is in the database postgres on 127.0.0.1:{database.port}: set BLASTDOOR_LEDGER, or ledger in settings"
         with pytest.raises(LedgerError, match=line), read_campaign(folder):
             pass
         with pytest.raises(LedgerError, match=line):
-            async with scripted(folder, None, *POINTS, how=How.RESUME):
-                pass
-
-
-async def test_another_database(folder: Path, database: PrivatePostgres) -> None:
-    """A database that does not have the campaign is not taken for it, nor is the campaign begun again there."""
-    async with scripted(folder, None, *POINTS, attempts=1) as session:
-        await session.run()
+            await ran(folder, None, *POINTS, how=How.RESUME)
     with psycopg.connect(database.url(), autocommit=True) as admin:
         admin.execute("DROP DATABASE IF EXISTS another")
         admin.execute("CREATE DATABASE another")
-    other = Settings(ledger=SecretStr(database.url("another")))
     line = f"has no campaign {note_of(folder)['campaign'][:8]}; it is in postgres on 127"
+    other = Settings(ledger=SecretStr(database.url("another")))
     with pytest.raises(NotALedger, match=line), read_campaign(folder, other):
         pass
-    with pytest.MonkeyPatch.context() as elsewhere:
+    with monkeypatch.context() as elsewhere:
         elsewhere.setenv("BLASTDOOR_LEDGER", database.url("another"))
         for how in (How.START, How.RESUME, How.NEW_RUN):
             with pytest.raises(NotALedger, match=line):
-                async with scripted(folder, None, *POINTS, how=how):
-                    pass
+                await ran(folder, None, *POINTS, how=how)
+    (folder / ".blastdoor" / FILE).touch()
+    with pytest.raises(LedgerError, match="has both"), read_campaign(folder):
+        pass
+    (folder / ".blastdoor" / FILE).unlink()
 
 
 async def test_killed_while_it_began(folder: Path, database: PrivatePostgres) -> None:
@@ -246,10 +178,8 @@ async def test_killed_while_it_began(folder: Path, database: PrivatePostgres) ->
     (folder / ".blastdoor").mkdir()
     (folder / ".blastdoor" / NOTE).write_text(f'campaign = "{"7" * 32}"\ndatabase = "x"\nmade = false\n')
     with pytest.raises(CannotOpen, match="no campaign"):
-        async with scripted(folder, None, *POINTS, how=How.RESUME):
-            pass
-    async with scripted(folder, None, *POINTS, attempts=1) as session:
-        await session.run()
+        await ran(folder, None, *POINTS, how=How.RESUME)
+    await ran(folder, None, *POINTS, attempts=1)
     assert (note_of(folder)["campaign"], note_of(folder)["made"]) == ("7" * 32, True)
 
 
@@ -283,7 +213,7 @@ async def test_stopped_while_its_first_record_waits(
 ) -> None:
     """A person who does not want to wait for a database that went away is heard; the next run takes the place."""
     site, waits, enough = make_site(Script()), threading.Event(), list[bool]()
-    is_enough = dialect._Enough.__call__
+    is_enough = dialect.Enough.__call__
 
     def begin_and_lose(*args: Any) -> None:
         begin(*args)
@@ -301,7 +231,7 @@ async def test_stopped_while_its_first_record_waits(
     with monkeypatch.context() as patched:
         patched.setattr(opening, "begin", begin_and_lose)
         patched.setattr(dialect, "PATIENCE_S", 40.0)
-        patched.setattr(dialect._Enough, "__call__", noted)
+        patched.setattr(dialect.Enough, "__call__", noted)
         task = asyncio.create_task(opened())
         assert await asyncio.to_thread(waits.wait, 60)
         task.cancel()
@@ -310,8 +240,7 @@ async def test_stopped_while_its_first_record_waits(
     assert not any(enough)
     assert task.cancelled() or isinstance(task.exception(), Away)
     await site.backend.close()
-    async with scripted(folder, None, *POINTS, attempts=1) as session:
-        await session.run()
+    await ran(folder, None, *POINTS, attempts=1)
 
 
 @pytest.mark.parametrize("text", ["", "no toml", "campaign = 1", 'campaign = "x"\ndatabase = "y"\nmade = true\n'])
@@ -322,25 +251,3 @@ def test_strange_notes(tmp_path: Path, database: PrivatePostgres, text: str) -> 
         open_ledger(tmp_path)
     assert "\n" not in str(caught.value)
     (tmp_path / NOTE).unlink()
-
-
-async def test_both(folder: Path, database: PrivatePostgres) -> None:
-    """A folder with a file and a note is not guessed about."""
-    async with scripted(folder, None, *POINTS, attempts=1) as session:
-        await session.run()
-    (folder / ".blastdoor" / FILE).touch()
-    with pytest.raises(LedgerError, match="has both"), read_campaign(folder):
-        pass
-    (folder / ".blastdoor" / FILE).unlink()
-
-
-async def test_two_campaigns_in_turn(tmp_path: Path, database: PrivatePostgres) -> None:
-    """Two campaigns of one process in one database, event by event beside each other."""
-    folders = [write_task(tmp_path / name) for name in ("one", "two")]
-    async with scripted(folders[0], None, *POINTS, attempts=3) as one, scripted(folders[1], None, *POINTS) as two:
-        first, second = await one.run(), await two.run()
-    assert (first.champion and first.champion.params) == {"value": 7}
-    assert (second.champion and second.champion.params) == {"value": 9}
-    for folder in folders:
-        with ledger_of(folder) as ledger:
-            check_books(ledger)

@@ -78,7 +78,7 @@ async def _turns(count: int = 20) -> None:
 
 async def test_folded_at_once_and_written_later(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop goes on while the disk is busy: listeners hear of an event at once, observers and those who wait for it
-    only when it is there; what came meanwhile is one transaction.
+    only when it is there. What came meanwhile, or in one turn, is one transaction.
     """
     async with scripted(folder, None, {"value": 3}) as session:
         book, disk = session.bench.book, Disk()
@@ -99,20 +99,12 @@ async def test_folded_at_once_and_written_later(folder: Path, monkeypatch: pytes
             disk.go.set()
             await waiting
             await last
-        assert disk.kinds == [["pause set"], ["pause set"] * 3]
-        assert heard == [("pause set", True)] * 4
-        await asyncio.wait_for(book.durable(), 60)  # nothing is left to wait for
-
-
-async def test_one_turn_is_one_transaction(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with scripted(folder, None, {"value": 3}) as session:
-        book, disk = session.bench.book, Disk()
-        disk.go.set()
-        with disk.under(book.ledger, monkeypatch):
-            for _ in range(3):
+            await asyncio.wait_for(book.durable(), 60)  # nothing is left to wait for
+            for _ in range(2):
                 book.record(PAUSE)
             await book.durable()
-        assert disk.kinds == [["pause set"] * 3]
+        assert disk.kinds == [["pause set"], ["pause set"] * 3, ["pause set"] * 2]
+        assert heard == [("pause set", True)] * 6
 
 
 async def test_a_disk_that_refuses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,10 +123,9 @@ async def test_a_disk_that_refuses(folder: Path, monkeypatch: pytest.MonkeyPatch
                 with pytest.raises(Full):
                     await task
         assert book.is_broken
-        with pytest.raises(Full):
-            book.record(PAUSE)
-        with pytest.raises(Full):
-            book.check()
+        for refused in (lambda: book.record(PAUSE), book.check):
+            with pytest.raises(Full):
+                refused()
         with pytest.raises(Full):
             await book.durable()
         assert not heard
@@ -174,8 +165,10 @@ def _raises(*_: object) -> None:
     raise ZeroDivisionError
 
 
-def test_listeners_where_no_loop_runs(tmp_path: Path) -> None:
-    """One that raises keeps nothing from the disk, and one that records has its own written after what it heard."""
+def test_where_no_loop_runs(tmp_path: Path) -> None:
+    """What is recorded is on disk when it returns, and what the disk refuses is raised there. A listener that raises
+    keeps nothing from the disk, and one that records has its own written after what it heard.
+    """
     with Ledger.create(tmp_path / "ledger") as ledger:
         ledger.seize("a test")
         book = Book(ledger, Artifacts(tmp_path / "artifacts"))
@@ -186,15 +179,6 @@ def test_listeners_where_no_loop_runs(tmp_path: Path) -> None:
         book.listeners[:] = [lambda event, _: book.record(GO_ON) if event == PAUSE else None]
         book.record(PAUSE)
         assert [record.kind for record in ledger.read()] == ["campaign opened", "pause set", "pause set"]
-
-
-def test_where_no_loop_runs(tmp_path: Path) -> None:
-    """What is recorded is on disk when it returns, and what the disk refuses is raised there."""
-    with Ledger.create(tmp_path / "ledger") as ledger:
-        ledger.seize("a test")
-        book = Book(ledger, Artifacts(tmp_path / "artifacts"))
-        book.record(e.CampaignOpened(campaign="c", name="n", version="0"))
-        assert ledger.head().seq == 1
         ledger.seize("another")
         ledger.epoch = 1
         with pytest.raises(Exception, match="has taken over"):
@@ -248,9 +232,9 @@ async def test_no_effect_before_it_is_on_disk(tmp_path: Path, monkeypatch: pytes
         slow.see("propose")
         return [proposal(point)]
 
-    acts = [partial(offer, {"value": value}) for value in (3, 1, 5, 2)]
-    words = [{"value": value} for value in (3, 1, 5, 2)]
-    async with scripted(folder, script, *acts, words=words, artifacts=600) as session:
+    points: list[Point] = [{"value": value} for value in (3, 1, 5, 2)]
+    acts = [partial(offer, point) for point in points]
+    async with scripted(folder, script, *acts, words=points, artifacts=600) as session:
         slow = Slow(session, monkeypatch)
 
         async def open_(_: Job) -> None:

@@ -1,5 +1,6 @@
 """How attempts end: each ending of the taxonomy is on record, and charged or refunded as the table says."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,19 +15,18 @@ from orchestrator.domain.tier import Tier
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.proposers import Brief
 from orchestrator.wiring.beginning import How
+from sandbox import Job
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import LIMITS, Act, Point, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import LIMITS, Act, Point, Virtual, proposal, ran, scripted, write_task
 
 TIGHT = '[limits]\nwall = "3s"\ngrace = "0s"\nlog_bytes = "64KiB"\n'
 
 
 async def played(folder: Path, script: Script, *points: Point | Act, outside: bool = False) -> tuple[list[Node], int]:
     """The nodes after the baseline, and how many attempts were charged."""
-    async with scripted(folder, script, *points, attempts=10, outside=outside) as session:
-        await session.run()
-        nodes = [node for name, node in session.bench.state.nodes.items() if name != "1"]
-        assert not session.bench.book.accounts.holds
-        return nodes, session.charged
+    session = await ran(folder, script, *points, attempts=10, outside=outside)
+    assert not session.accounts.holds
+    return [node for name, node in session.nodes.items() if name != "1"], session.charged
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ async def played(folder: Path, script: Script, *points: Point | Act, outside: bo
     ],
     ids=str,
 )
-async def test_candidate_pays(tmp_path: Path, point: Point, ending: Ending) -> None:
+def test_candidate_pays(tmp_path: Path, virtual: Virtual, point: Point, ending: Ending) -> None:
     """What a candidate did itself is charged, has no score unless it was scored, and does not end the campaign."""
     folder = write_task(tmp_path / "task", trial='build = "build"', limits=TIGHT)
-    (node, after), used = await played(folder, Script(), {"value": 3, **point}, {"value": 1})
+    (node, after), used = virtual.run(played(folder, Script(), {"value": 3, **point}, {"value": 1}))
     assert (node.ending, node.phase, node.kept) == (ending, Phase.ENDED, ending is Ending.SCORED)
     assert (node.verdict is not None and node.verdict.valid) is ending.scoreable
     assert after.ending is Ending.SCORED
@@ -62,9 +62,7 @@ async def test_candidate_pays(tmp_path: Path, point: Point, ending: Ending) -> N
 
 async def test_nan_is_a_fault(folder: Path) -> None:
     """A score that is not a number is no score: the judging has a fault with a fixed code and no verdict."""
-    async with scripted(folder, None, {"value": 3, "judge": "nan"}) as session:
-        await session.run()
-        trial = session.bench.state.trials["1.1-1"]
+    trial = (await ran(folder, None, {"value": 3, "judge": "nan"})).state.trials["1.1-1"]
     assert trial.verdict is None
     assert trial.fault is not None
     assert "finite" in trial.fault
@@ -109,9 +107,7 @@ async def test_one_refused_of_several(tmp_path: Path) -> None:
     async def propose(brief: Brief) -> list[Proposal]:
         return [*await _forbidden(brief), proposal({"value": 2})]
 
-    async with scripted(folder, None, propose) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].promoted == 2
+    assert (await ran(folder, None, propose)).nodes["1.1"].promoted == 2
 
 
 async def _forbidden(_: Brief) -> list[Proposal]:
@@ -137,27 +133,19 @@ async def test_too_large_a_bundle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("point", [{"do": "failed"}, {"judge": "no solution"}, {"judge": "crash"}], ids=str)
 async def test_baseline_that_does_not_work(folder: Path, point: Point) -> None:
-    """A task that does not work as it stands ends the campaign with a line that says so; nothing is charged."""
-    params = str({"value": 0, **point}).replace("'", '"')
-    (folder / "workspace" / "params.json").write_text(params)
+    """A task that does not work as it stands ends the campaign with a line that says so; nothing is charged. On resume
+    it is said again at once, and nothing is run a second time.
+    """
+    (folder / "workspace" / "params.json").write_text(json.dumps({"value": 0, **point}))
     async with scripted(folder, None, {"value": 1}) as session:
         with pytest.raises(BaselineFailed, match="baseline"):
             await session.run()
-        assert session.charged == 0
-        assert not session.bench.book.accounts.holds
-        campaign = session.bench.state.campaign
+        assert (session.charged, dict(session.accounts.holds)) == (0, {})
+        campaign = session.state.campaign
         assert "the baseline ended as" in campaign.stopped, "nobody is told that it died at its work"
         assert not campaign.session_open
-
-
-async def test_baseline_failed_stays_failed(folder: Path) -> None:
-    """On resume, a baseline that failed is said again at once; it is not run a second time."""
-    (folder / "workspace" / "params.json").write_text('{"value": 0, "do": "failed"}')
-    async with scripted(folder, None, {"value": 1}) as session:
-        with pytest.raises(BaselineFailed):
-            await session.run()
     async with scripted(folder, None, {"value": 1}, how=How.RESUME) as session:
-        with pytest.raises(BaselineFailed, match="failed"):
+        with pytest.raises(BaselineFailed, match="baseline"):
             await session.run()
         assert session.script.commands == []
 
@@ -173,27 +161,22 @@ async def test_ceiling(tmp_path: Path) -> None:
 
 async def test_what_was_spent_is_booked(folder: Path) -> None:
     """The seconds in the accounts are those of all nodes, to the millisecond."""
-    async with scripted(folder, None, {"value": 1, "takes": 0.05}, {"value": 2, "do": "failed"}) as session:
-        await session.run()
-        spent = sum(node.spent.milliseconds for node in session.bench.state.nodes.values())
-        assert session.bench.book.accounts.used(Account.SECONDS) == spent
-        assert session.bench.state.nodes["1.1"].spent.milliseconds >= 50
-        assert [event.ending for event in session.of(e.AttemptEnded)] == ["scored", "scored", "failed"]
+    session = await ran(folder, None, {"value": 1, "takes": 0.05}, {"value": 2, "do": "failed"})
+    spent = sum(node.spent.milliseconds for node in session.nodes.values())
+    assert session.accounts.used(Account.SECONDS) == spent
+    assert session.nodes["1.1"].spent.milliseconds >= 50
+    assert [event.ending for event in session.of(e.AttemptEnded)] == ["scored", "scored", "failed"]
 
 
-async def test_pruned(folder: Path) -> None:
+def test_pruned(folder: Path, virtual: Virtual) -> None:
     """A trial that is ended early on our own order is pruned: charged, and without a score."""
-    script = Script()
-    async with scripted(folder, script, {"value": 3, "do": "wait"}) as session:
 
-        def soon(event: e.AttemptOpened) -> None:
-            script.stop_after = 0.5 if event.node == "1.1" else None
+    async def on_open(_: Job) -> None:
+        script.stop_after = 0.5 if len(script.commands) >= 2 else None  # not the baseline
 
-        session.when(e.AttemptOpened, soon)
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.ending, node.verdict) == (Ending.PRUNED, None)
-        assert session.charged == 1
+    script = Script(on_open=on_open)
+    (node,), used = virtual.run(played(folder, script, {"value": 3, "do": "wait"}))
+    assert (node.ending, node.verdict, used) == (Ending.PRUNED, None, 1)
 
 
 async def test_shared_judge(folder: Path) -> None:
@@ -201,10 +184,7 @@ async def test_shared_judge(folder: Path) -> None:
     path = folder / "blastdoor.toml"
     path.write_text(path.read_text().replace('command = ["judge"]', 'command = ["judge"]\nmode = "shared"'))
     script = Script()
-    async with scripted(folder, script, {"value": 3}, {"value": 4, "judge": "nan"}) as session:
-        await session.run()
-        good, bad = session.bench.state.nodes["1.1"], session.bench.state.nodes["1.2"]
-        assert good.verdict is not None
-        assert (good.verdict.tier, good.kept) == (Tier.SHARED, True)
-        assert bad.ending is Ending.INVALID
+    (good, bad), _ = await played(folder, script, {"value": 3}, {"value": 4, "judge": "nan"})
+    assert good.verdict is not None
+    assert (good.verdict.tier, good.kept, bad.ending) == (Tier.SHARED, True, Ending.INVALID)
     assert script.commands == ["judge"] * 4

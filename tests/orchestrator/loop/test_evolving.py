@@ -1,6 +1,7 @@
 """A challenger takes the present playbook's place only where users' results show that it is better."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,6 @@ from tests.orchestrator.loop.scripted import Scripted
 
 BETTER = {"Better": (0.95, 10**6)}
 WORSE = {"Worse": (0.05, 10)}
-ALIKE = {"Alike": (0.5, 10)}
 
 
 @pytest.fixture
@@ -27,143 +27,101 @@ def folder(tmp_path: Path) -> Path:
 
 def versions(session: Scripted) -> list[tuple[int, str, str]]:
     """Number, author and fate, as far as it is a word."""
-    found = session.bench.state.playbooks
-    return [(it.number, it.by, it.fate.split(":")[0]) for it in found.values()]
+    return [(it.number, it.by, it.fate.split(":")[0]) for it in session.state.playbooks.values()]
+
+
+async def evolved(folder: Path, users: Users, evolver: Evolver, **flags: Any) -> Scripted:
+    """A whole session."""
+    async with evolving(folder, users, evolver, **flags) as session:
+        await session.run()
+    return session
 
 
 async def test_a_better_one_is_adopted(folder: Path) -> None:
-    """It is tried beside the present one, both equally often, and used by all once that has shown it to be better."""
-    users = Users(BETTER)
-    async with evolving(folder, users, Evolver(notes("Better"), "prose"), attempts=50) as session:
-        await session.run()
-        assert versions(session) == [(1, "task", ""), (2, "evolver", "used")]
-        assert session.bench.state.campaign.playbook == 2
-        given = session.bench.state.playbooks[2].given
-        dealt = [session.bench.state.nodes[name].playbook for name in given]
-        assert all(set(dealt[at : at + 2]) == {1, 2} for at in range(0, len(dealt), 2))
-        assert dealt not in ([1, 2] * (len(dealt) // 2), [2, 1] * (len(dealt) // 2)), "no coin was thrown"
-        later = [node.playbook for node in session.bench.state.nodes.values() if node.role is Role.SEARCH][-5:]
-        assert later == [2] * 5
-        [used] = session.of(e.PlaybookUsed)
-        assert (used.by, "evidence" in used.why) == ("evolver", True)
+    """It is tried beside the present one, both equally often, and used by all once that has shown it to be better. What
+    a proposal was made with is on record with it, and with its node.
+    """
+    session = await evolved(folder, Users(BETTER), Evolver(notes("Better"), "prose"), attempts=50)
+    nodes = session.nodes
+    assert versions(session) == [(1, "task", ""), (2, "evolver", "used")]
+    assert session.state.campaign.playbook == 2
+    dealt = [nodes[name].playbook for name in session.state.playbooks[2].given]
+    assert all(set(dealt[at : at + 2]) == {1, 2} for at in range(0, len(dealt), 2))
+    assert dealt not in ([1, 2] * (len(dealt) // 2), [2, 1] * (len(dealt) // 2)), "no coin was thrown"
+    assert [node.playbook for node in nodes.values() if node.role is Role.SEARCH][-5:] == [2] * 5
+    [used] = session.of(e.PlaybookUsed)
+    assert (used.by, "evidence" in used.why) == ("evolver", True)
+    proposed = [event for event in session.of(e.Proposed) if event.operator == "user"]
+    assert {event.playbook for event in proposed} == {1, 2}
+    assert all(nodes[event.node].playbook == event.playbook for event in proposed)
+    assert all(nodes[event.node].description.startswith("Better") == (event.playbook == 2) for event in proposed)
 
 
 async def test_a_worse_one_is_discarded(folder: Path) -> None:
     """It is given up as soon as nothing that may follow could show it to be better, and stays in the log."""
-    async with evolving(folder, Users(WORSE), Evolver(notes("Worse"), "prose"), attempts=60) as session:
-        await session.run()
-        assert versions(session) == [(1, "task", ""), (2, "evolver", "not used")]
-        assert session.bench.state.campaign.playbook == 1
-        assert len(session.bench.state.playbooks[2].given) < 40
-        assert not session.of(e.PlaybookUsed)
-
-
-@pytest.mark.parametrize("seed", range(2))
-async def test_an_equal_one_is_not_adopted(folder: Path, seed: int) -> None:
-    """After as many pairs as there may be at most, one that is as good as the present one is given up.
-
-    One in a hundred would pass by luck (test_certify_pairs.py); with these seeds, drawn as text, none does anywhere.
-    """
-    async with evolving(folder, Users(ALIKE, seed), Evolver(notes("Alike")), attempts=60, seed=seed) as session:
-        await session.run()
-        assert not session.of(e.PlaybookUsed)
-        assert session.bench.state.campaign.playbook == 1
-
-
-async def test_attempts_carry_their_version(folder: Path) -> None:
-    """What a proposal was made with is on record with it, and with its node."""
-    async with evolving(folder, Users(BETTER), Evolver(notes("Better"), "prose"), attempts=30) as session:
-        await session.run()
-        nodes = session.bench.state.nodes
-        proposed = [event for event in session.of(e.Proposed) if event.operator == "user"]
-        assert {event.playbook for event in proposed} == {1, 2}
-        assert all(nodes[event.node].playbook == event.playbook for event in proposed)
-        assert all(nodes[event.node].description.startswith("Better") == (event.playbook == 2) for event in proposed)
+    session = await evolved(folder, Users(WORSE), Evolver(notes("Worse"), "prose"), attempts=60)
+    assert versions(session) == [(1, "task", ""), (2, "evolver", "not used")]
+    assert session.state.campaign.playbook == 1
+    assert len(session.state.playbooks[2].given) < 40
+    assert not session.of(e.PlaybookUsed)
 
 
 async def test_the_evolver_waits_for_results(folder: Path) -> None:
     """It is asked only after some attempts, and again only after as many more."""
-    evolver = Evolver("prose that is no change")
-    async with evolving(folder, Users(), evolver, attempts=26) as session:
-        await session.run()
-        opened = [index for index, event in enumerate(session.events) if isinstance(event, e.AttemptOpened)]
-        asked = [index for index, event in enumerate(session.events) if isinstance(event, e.ModelCallIntended)]
-        # Each time twice, since the answer is told back; the first attempt of all is the baseline's.
-        before = [sum(at < index for at in opened) - 1 for index in asked[::2]]
-        assert len(before) > 1
-        assert all(later - earlier >= LEAST_ATTEMPTS for earlier, later in zip([0, *before], before, strict=False))
-        assert len(session.bench.state.playbooks) == 1
+    session = await evolved(folder, Users(), Evolver("prose that is no change"), attempts=26)
+    opened = [index for index, event in enumerate(session.events) if isinstance(event, e.AttemptOpened)]
+    asked = [index for index, event in enumerate(session.events) if isinstance(event, e.ModelCallIntended)]
+    # Each time twice, since the answer is told back; the first attempt of all is the baseline's.
+    before = [sum(at < index for at in opened) - 1 for index in asked[::2]]
+    assert len(before) > 1
+    assert all(later - earlier >= LEAST_ATTEMPTS for earlier, later in zip([0, *before], before, strict=False))
+    assert len(session.state.playbooks) == 1
 
 
 async def test_an_unusable_answer_is_told_back_once(folder: Path) -> None:
     """The reason is told once; what cannot be used then makes no version, and is paid for all the same."""
     evolver = Evolver("prose", "corrections.md\n```\nobey me\n```\n")
-    async with evolving(folder, Users(), evolver, attempts=22) as session:
-        await session.run()
-        assert len(session.bench.state.playbooks) == 1
-        assert "could not be used: no change found" in evolver.asked[1]
-        booked = [event for event in session.of(e.Settled) if event.hold == "evolve-1"]
-        assert [event.spent["usd"] for event in booked] == [2 * COST.microdollars]
+    session = await evolved(folder, Users(), evolver, attempts=22)
+    assert len(session.state.playbooks) == 1
+    assert "could not be used: no change found" in evolver.asked[1]
+    booked = [event for event in session.of(e.Settled) if event.hold == "evolve-1"]
+    assert [event.spent["usd"] for event in booked] == [2 * COST.microdollars]
 
 
 async def test_a_provider_that_fails(folder: Path) -> None:
-    """The campaign goes on with the playbook that it has."""
+    """The campaign goes on with the playbook that it has. Evolvers are a pool: another one is asked each time."""
     evolver = Evolver(NoAnswer("overloaded", charged=False))
-    async with evolving(folder, Users(), evolver, attempts=22) as session:
-        finished = await session.run()
-        assert finished.champion is not None
-        assert session.charged == 22
-        assert session.bench.state.campaign.evolutions >= 1
+    session = await evolved(folder, Users(), evolver, attempts=25)
+    assert session.champion
+    assert session.charged == 25
+    assert session.state.campaign.evolutions >= 1
+    assert evolver.models_asked[:2] == ["small", "other"]
 
 
-async def test_models_take_turns(folder: Path) -> None:
-    """Evolvers are a pool: another one is asked each time."""
-    evolver = Evolver(NoAnswer("overloaded", charged=False))
-    async with evolving(folder, Users(), evolver, attempts=25) as session:
-        await session.run()
-        assert evolver.models_asked[:2] == ["small", "other"]
+@pytest.mark.parametrize("flags", [{"usd": 0.05}, {"funded": False}, {"attempts": LEAST_ATTEMPTS + 5}], ids=str)
+async def test_where_nobody_is_asked(folder: Path, flags: dict[str, Any]) -> None:
+    """What an evolution may cost at worst does not fit under the cap; the allocator gives users all; a challenger could
+    not be shown to be better in what is left of the campaign. Users go on.
+    """
+    evolver, given = Evolver(notes("Better")), {"attempts": 22, **flags}
+    session = await evolved(folder, Users(BETTER), evolver, **given)
+    assert (session.charged, evolver.asked) == (given["attempts"], [])
 
 
-async def test_no_money_no_evolution(folder: Path) -> None:
-    """What an evolution may cost at worst must fit under the cap; users go on where it does not."""
-    evolver = Evolver(notes("Better"))
-    async with evolving(folder, Users(BETTER), evolver, attempts=22, usd=0.05) as session:
-        await session.run()
-        assert (session.charged, evolver.asked) == (22, [])
-
-
-async def test_not_funded(folder: Path) -> None:
-    """Where the allocator gives users all, nobody evolves anything."""
-    evolver = Evolver(notes("Better"))
-    async with evolving(folder, Users(BETTER), evolver, attempts=22, funded=False) as session:
-        await session.run()
-        assert evolver.asked == []
-
-
-async def test_not_where_too_few_attempts_are_left(folder: Path) -> None:
-    """A challenger that could not be shown to be better in what is left of the campaign is not written."""
-    evolver = Evolver(notes("Better"))
-    async with evolving(folder, Users(BETTER), evolver, attempts=LEAST_ATTEMPTS + 5) as session:
-        await session.run()
-        assert evolver.asked == []
-
-
-@pytest.mark.parametrize("at", [8, 15, 18])
-async def test_resume_goes_on_alike(tmp_path: Path, at: int) -> None:
+async def test_resume_goes_on_alike(tmp_path: Path) -> None:
     """Stopped in the middle and resumed, the same attempts get the same versions, and the same is decided."""
     dealt = []
-    for name, stops in (("whole", None), ("halves", at)):
-        folder = write_evolving(tmp_path / name)
+    for at in (0, 8, 15, 18):
+        folder = write_evolving(tmp_path / str(at))
         async with evolving(folder, Users(BETTER), Evolver(notes("Better"), "prose"), attempts=40) as session:
-            if stops:
-                session.stop_at(e.AttemptEnded, stops)
+            if at:
+                session.stop_at(e.AttemptEnded, at)
             await session.run()
-        if stops:
-            evolver = Evolver(*([notes("Better")] if not session.bench.state.campaign.challengers else ["prose"]))
-            async with evolving(folder, Users(BETTER), evolver, how=How.RESUME) as session:
-                await session.run()
-        dealt.append([node.playbook for node in session.bench.state.nodes.values() if node.role is Role.SEARCH])
-    assert dealt[0] == dealt[1]
+        if at:
+            evolver = Evolver("prose" if session.state.campaign.challengers else notes("Better"))
+            session = await evolved(folder, Users(BETTER), evolver, how=How.RESUME)
+        dealt.append([node.playbook for node in session.nodes.values() if node.role is Role.SEARCH])
+    assert dealt[1:] == [dealt[0]] * 3
     assert 2 in dealt[0]
 
 
@@ -174,13 +132,12 @@ async def test_killed_while_asking(folder: Path) -> None:
     async with evolving(folder, Users(BETTER), evolver, attempts=40) as session:
         with pytest.raises(LedgerError, match="killed"):
             await session.run()
-        assert "evolve-1" in session.bench.book.accounts.holds
-    evolver = Evolver(notes("Better"), "prose")
-    async with evolving(folder, Users(BETTER), evolver, how=How.RESUME) as session:
-        assert not session.bench.book.accounts.holds
-        assert session.bench.book.accounts.used(Account.USD) == 100_000
+        assert "evolve-1" in session.accounts.holds
+    async with evolving(folder, Users(BETTER), Evolver(notes("Better"), "prose"), how=How.RESUME) as session:
+        assert not session.accounts.holds
+        assert session.accounts.used(Account.USD) == 100_000
         await session.run()
-        assert session.bench.state.campaign.playbook == 2
+        assert session.state.campaign.playbook == 2
 
 
 async def test_a_persons_use_wins(folder: Path) -> None:
@@ -189,18 +146,18 @@ async def test_a_persons_use_wins(folder: Path) -> None:
     async with evolving(folder, users, Evolver(notes("Other"), notes("Better")), attempts=60) as session:
 
         def choose(event: e.PlaybookGiven) -> None:
-            if event.challenger == 2 and len(session.bench.state.playbooks[2].given) == 4:
+            if event.challenger == 2 and len(session.state.playbooks[2].given) == 4:
                 ask(folder, "playbook correct", {"text": "never use numba"})
 
         session.when(e.PlaybookGiven, choose)
         await session.run()
         assert versions(session)[1:3] == [(2, "evolver", "not used"), (3, "person", "")]
-        assert "set aside for version 3" in session.bench.state.playbooks[2].fate
+        assert "set aside for version 3" in session.state.playbooks[2].fate
         after = session.events[session.events.index(session.of(e.RequestTaken)[0]) :]
         given = [event.version for event in after if isinstance(event, e.PlaybookGiven)]
         assert given[0] == 3
         assert {2} & set(given) == set()
-        later = [it for it in session.bench.state.playbooks.values() if it.number > 3]
+        later = [it for it in session.state.playbooks.values() if it.number > 3]
         for version in later:
             pages = session.bench.playbooks.pages(version.number) if session.bench.playbooks else {}
             assert pages["corrections.md"] == "- never use numba\n"
@@ -227,25 +184,25 @@ async def test_use_an_older_one(folder: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "body", "said"),
-    [
+async def test_refused_requests(folder: Path) -> None:
+    """What cannot be done is answered with the reason, and changes nothing."""
+    asked: list[tuple[str, dict[str, object], str]] = [
         ("playbook use", {"version": 7}, "there is no version 7"),
         ("playbook use", {"version": 1}, "version 1 is the present one"),
         ("playbook use", {"version": "x"}, "cannot be read"),
         ("playbook correct", {"text": " "}, "one line of 1 to 500"),
         ("playbook correct", {"text": "be nice", "drop": True}, "there is no correction"),
-    ],
-)
-async def test_refused_requests(folder: Path, kind: str, body: dict[str, object], said: str) -> None:
-    """What cannot be done is answered with the reason, and changes nothing."""
+    ]
     async with evolving(folder, Users(), Evolver("prose"), attempts=3, funded=False) as session:
-        ask(folder, kind, body)
+        for kind, body, _ in asked:
+            ask(folder, kind, body)
         await session.run()
-        [taken] = session.of(e.RequestTaken)
-        assert taken.answer.startswith("refused: ")
-        assert said in taken.answer
-        assert len(session.bench.state.playbooks) == 1
+    answers = [it.answer for it in session.of(e.RequestTaken)]
+    assert len(answers) == len(asked)
+    for answer, (_, _, said) in zip(answers, asked, strict=True):
+        assert answer.startswith("refused: ")
+        assert said in answer
+    assert len(session.state.playbooks) == 1
 
 
 async def test_changed_folder_at_resume(folder: Path) -> None:
@@ -270,11 +227,11 @@ async def test_a_new_run_ends_the_contest(folder: Path) -> None:
     async with evolving(folder, Users(BETTER), Evolver(notes("Better")), attempts=60) as session:
         session.stop_at(e.AttemptEnded, 12)
         await session.run()
-        assert session.bench.state.campaign.challenger == 2
+        assert session.state.campaign.challenger == 2
     async with evolving(
         folder, Users(BETTER), Evolver("prose"), how=How.NEW_RUN, attempts=3, width=1, funded=False
     ) as session:
         await session.run()
         assert versions(session)[1] == (2, "evolver", "not used")
-        assert "a new run" in session.bench.state.playbooks[2].fate
-        assert {node.playbook for node in session.bench.state.nodes.values() if node.id.startswith("2.")} == {1}
+        assert "a new run" in session.state.playbooks[2].fate
+        assert {node.playbook for node in session.state.nodes.values() if node.id.startswith("2.")} == {1}

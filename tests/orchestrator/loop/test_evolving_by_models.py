@@ -16,7 +16,7 @@ from tests.messages import MessagesServer, Reply, Text
 from tests.messages.stage import Recorded
 from tests.messages.steps import Step
 from tests.orchestrator.loop.evolution import notes
-from tests.orchestrator.loop.scripted import scripted, write_task
+from tests.orchestrator.loop.scripted import ran, write_task
 from tests.orchestrator.loop.test_models import settings_for
 
 MODELS = """[model]
@@ -61,19 +61,17 @@ async def test_evolved_by_a_model(tmp_path: Path, messages_server: MessagesServe
     script = Script()
     messages_server.answering(script)
     settings = settings_for(messages_server)
-    async with scripted(write(tmp_path), proposer="llm-params", attempts=36, settings=settings) as session:
-        await session.run()
-        state, accounts = session.bench.state, session.bench.book.accounts
-        assert [(it.number, it.by) for it in state.playbooks.values()] == [(1, "task"), (2, "evolver")]
-        assert state.campaign.playbook == 2
-        calls = [it for it in session.of(e.ModelCallEnded) if it.role is ModelRole.EVOLVER]
-        settled = [it for it in session.of(e.Settled) if it.hold.startswith(EVOLVING)]
-        paid = sum(it.spent.microdollars for it in calls)
-        assert sum(it.spent.get("usd", 0) for it in settled) == paid > 0
-        assert {(it.node, it.model) for it in calls} == {("", "claude-haiku-5-5")}
-        assert accounts.used(Account.USD) == sum(it.spent.microdollars for it in session.of(e.ModelCallEnded))
-        assert not accounts.holds
-        assert "Guess." in script.evolver[0]
+    session = await ran(write(tmp_path), proposer="llm-params", attempts=36, settings=settings)
+    assert [(it.number, it.by) for it in session.state.playbooks.values()] == [(1, "task"), (2, "evolver")]
+    assert session.state.campaign.playbook == 2
+    calls = [it for it in session.of(e.ModelCallEnded) if it.role is ModelRole.EVOLVER]
+    settled = [it for it in session.of(e.Settled) if it.hold.startswith(EVOLVING)]
+    paid = sum(it.spent.microdollars for it in calls)
+    assert sum(it.spent.get("usd", 0) for it in settled) == paid > 0
+    assert {(it.node, it.model) for it in calls} == {("", "claude-haiku-5-5")}
+    assert session.accounts.used(Account.USD) == sum(it.spent.microdollars for it in session.of(e.ModelCallEnded))
+    assert not session.accounts.holds
+    assert "Guess." in script.evolver[0]
 
 
 async def test_resumed_with_another_folder(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -81,13 +79,11 @@ async def test_resumed_with_another_folder(tmp_path: Path, messages_server: Mess
     messages_server.answering(Script())
     settings = settings_for(messages_server)
     folder = write(tmp_path)
-    async with scripted(folder, proposer="llm-params", attempts=2, settings=settings) as session:
-        await session.run()
+    await ran(folder, proposer="llm-params", attempts=2, settings=settings)
     (folder / "playbook" / "notes.md").write_text("Guess twice.\n")
-    async with scripted(folder, how=How.RESUME, attempts=3, settings=settings) as session:
-        await session.run()
-        assert [(it.number, it.by) for it in session.bench.state.playbooks.values()] == [(1, "task"), (2, "task")]
-        assert session.bench.state.nodes["1.3"].playbook == 2
+    session = await ran(folder, how=How.RESUME, attempts=3, settings=settings)
+    assert [(it.number, it.by) for it in session.state.playbooks.values()] == [(1, "task"), (2, "task")]
+    assert session.nodes["1.3"].playbook == 2
     assert "Guess twice." in json.dumps(messages_server.bodies[-1])
     assert "Guess twice." not in json.dumps(messages_server.bodies[0])
 
@@ -107,6 +103,5 @@ async def test_refused_before_anything_is_asked(
     (folder / "playbook" / name).parent.mkdir(exist_ok=True)
     (folder / "playbook" / name).write_text(text)
     with pytest.raises(TaskError, match=said):
-        async with scripted(folder, proposer="llm-params", settings=settings_for(messages_server)):
-            pass
+        await ran(folder, proposer="llm-params", settings=settings_for(messages_server))
     assert not messages_server.requests

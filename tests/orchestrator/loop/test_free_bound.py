@@ -58,7 +58,7 @@ async def test_t87_a_draft_that_was_tuned_well_is_submitted(tmp_path: Path, mess
     folder = write_task(tmp_path, CHEAP, TUNE, "[stall]\nafter = 2\n")
     async with open_asking(folder, messages_server, looping(7), looping(7), attempts=1, words=words_of(7)) as session:
         finished = await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.state.nodes["1.1"]
         assert (node.ending, node.kept, session.charged) == (Ending.SCORED, True, 1)
         assert (node.stalls, len(session.of(e.StallFound))) == (1, 2)
         assert not session.of(e.AttemptQuarantined)
@@ -70,7 +70,7 @@ async def test_a_draft_that_is_no_better_is_not(tmp_path: Path, messages_server:
     folder = write_task(tmp_path, CHEAP, TUNE, "[stall]\nafter = 2\nin_a_row = 2\n")
     async with open_asking(folder, messages_server, looping(0), attempts=1, words=words_of(0)) as session:
         await session.run()
-        assert session.bench.state.nodes["1.1"].phase is Phase.QUARANTINED
+        assert session.state.nodes["1.1"].phase is Phase.QUARANTINED
 
 
 async def test_a_person_lets_it_go_on_and_a_crash_does_not(tmp_path: Path) -> None:
@@ -78,18 +78,18 @@ async def test_a_person_lets_it_go_on_and_a_crash_does_not(tmp_path: Path) -> No
     folder = write_task(tmp_path / "task", "[stall]\nin_a_row = 3\nafter = 99\nrefunds = 99\n")
     async with scripted(folder, None, stalling(99)) as session:
         assert (await session.run()).gave_up
-        assert session.bench.state.campaign.free == 3
+        assert session.state.campaign.free == 3
     async with scripted(folder, None, stalling(99), how=How.RESUME) as session:
-        assert session.bench.state.campaign.free == 0
+        assert session.state.campaign.free == 0
         _dies_after(session, 2)
         with pytest.raises(ZeroDivisionError):
             await session.run()
     async with scripted(folder, None, stalling(1), how=How.RESUME) as session:
-        assert session.bench.state.campaign.free == 2
+        assert session.state.campaign.free == 2
         session.campaign.stop("Ctrl-C")
         assert not (await session.run()).gave_up
     async with scripted(folder, None, stalling(1), how=How.RESUME) as session:
-        assert session.bench.state.campaign.free == 2
+        assert session.state.campaign.free == 2
         assert (await session.run()).gave_up
 
 
@@ -98,7 +98,7 @@ def _dies_after(session: Scripted, endings: int) -> None:
         nonlocal endings
         endings -= 1
         if not endings:
-            session.bench.book._failure = ZeroDivisionError("as kill -9 does it, nothing more is written")
+            session.bench.book.fail(ZeroDivisionError("as kill -9 does it, nothing more is written"))
 
     session.when(e.AttemptRequeued, die, on_disk=True)
 
@@ -121,7 +121,7 @@ async def test_an_attempt_that_is_used_up_begins_the_count_anew(tmp_path: Path) 
         finished = await session.run()
         assert not finished.gave_up
         assert session.charged == 5
-        assert session.bench.book.accounts.losses.endings == 5
+        assert session.accounts.losses.endings == 5
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from sandbox import Job, Unavailable
 from tests.orchestrator.loop.script import Script, failing
-from tests.orchestrator.loop.scripted import GUARD, Act, Point, Scripted, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, Act, Point, Scripted, Virtual, proposal, ran, scripted, write_task
 
 
 def stalling(times: int) -> Act:
@@ -35,43 +35,33 @@ def stalling(times: int) -> Act:
 
 async def test_stall_is_requeued(folder: Path) -> None:
     """A stalled attempt is refunded and tried again after a back-off that doubles; what it finds then counts once."""
-    async with scripted(folder, None, stalling(2), {"value": 1}) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert [event.ending for event in session.of(e.AttemptRequeued)] == [Ending.STALLED] * 2
-        first, second = session.clock.waits
-        assert 0.5 <= first < 1 <= second < 2
-        assert (node.ending, node.take, node.stalls) == (Ending.SCORED, 3, 2)
-        assert session.charged == 2
-        assert session.bench.book.accounts.losses.endings == 2
+    session = await ran(folder, None, stalling(2), {"value": 1})
+    node = session.nodes["1.1"]
+    assert [event.ending for event in session.of(e.AttemptRequeued)] == [Ending.STALLED] * 2
+    first, second = session.clock.waits
+    assert 0.5 <= first < 1 <= second < 2
+    assert (node.ending, node.take, node.stalls) == (Ending.SCORED, 3, 2)
+    assert (session.charged, session.accounts.losses.endings) == (2, 2)
 
 
-async def test_stalls_lead_to_quarantine(folder: Path) -> None:
-    """An attempt that stalls again and again is set aside uncharged, and the campaign goes on without it."""
-    async with scripted(folder, None, stalling(99), {"value": 1}) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.phase, node.ending) == (Phase.QUARANTINED, Ending.STALLED)
-        assert len(session.of(e.AttemptRequeued)) == 2
-        assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
-        assert session.charged == 1
-
-
-async def test_release(folder: Path) -> None:
-    """A person's release lets a quarantined attempt out, with its stalls forgotten."""
+async def test_quarantine_and_release(folder: Path) -> None:
+    """An attempt that stalls again and again is set aside uncharged, and the campaign goes on without it. A person's
+    release lets it out, with its stalls forgotten.
+    """
     act = stalling(3)
-    async with scripted(folder, None, act) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].phase is Phase.QUARANTINED
+    session = await ran(folder, None, act, {"value": 1})
+    node = session.nodes["1.1"]
+    assert (node.phase, node.ending) == (Phase.QUARANTINED, Ending.STALLED)
+    assert len(session.of(e.AttemptRequeued)) == 2
+    assert (session.nodes["1.2"].ending, session.charged) == (Ending.SCORED, 1)
     ask(folder, "release", {"node": "1.1"})
-    async with scripted(folder, None, act, how=How.RESUME) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.phase, node.ending, node.stalls) == (Phase.ENDED, Ending.SCORED, 0)
-        assert session.of(e.RequestTaken)[0].answer == "queued again"
+    session = await ran(folder, None, act, {"value": 1}, how=How.RESUME)
+    node = session.nodes["1.1"]
+    assert (node.phase, node.ending, node.stalls) == (Phase.ENDED, Ending.SCORED, 0)
+    assert session.of(e.RequestTaken)[0].answer == "queued again"
 
 
-async def test_silent_proposer(tmp_path: Path) -> None:
+def test_silent_proposer(tmp_path: Path, virtual: Virtual) -> None:
     """A proposer that hangs is a stall after the deadline of its phase."""
     folder = write_task(tmp_path / "task", '[stall]\npropose = "0.05s"\nafter = 1\n')
 
@@ -79,11 +69,9 @@ async def test_silent_proposer(tmp_path: Path) -> None:
         await asyncio.sleep(60)
         return []
 
-    async with scripted(folder, None, hang, {"value": 1}) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.phase, node.ending) == (Phase.QUARANTINED, Ending.STALLED)
-        assert "no proposal within" in node.why
+    node = virtual.run(ran(folder, None, hang, {"value": 1})).nodes["1.1"]
+    assert (node.phase, node.ending) == (Phase.QUARANTINED, Ending.STALLED)
+    assert "no proposal within" in node.why
 
 
 async def test_proposer_that_offers_nothing(folder: Path) -> None:
@@ -92,13 +80,11 @@ async def test_proposer_that_offers_nothing(folder: Path) -> None:
     async def nothing(_: Brief) -> Sequence[Proposal]:
         return []
 
-    async with scripted(folder, None, nothing, {"value": 1}) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.STALLED
-        assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
+    session = await ran(folder, None, nothing, {"value": 1})
+    assert [session.nodes[name].ending for name in ("1.1", "1.2")] == [Ending.STALLED, Ending.SCORED]
 
 
-async def test_no_chamber_in_time(tmp_path: Path) -> None:
+def test_no_chamber_in_time(tmp_path: Path, virtual: Virtual) -> None:
     """A provider that takes longer than its deadline stalls the attempt before delivery: free."""
     folder = write_task(tmp_path / "task", '[stall]\nprovision = "2s"\n')
     opened = 0
@@ -110,11 +96,9 @@ async def test_no_chamber_in_time(tmp_path: Path) -> None:
             opened += 1
             await asyncio.sleep(60)
 
-    async with scripted(folder, Script(on_open=on_open), {"value": 1}) as session:
-        await session.run()
-        (requeued,) = session.of(e.AttemptRequeued)
-        assert (requeued.ending, session.charged) == (Ending.STALLED, 1)
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+    session = virtual.run(ran(folder, Script(on_open=on_open), {"value": 1}))
+    (requeued,) = session.of(e.AttemptRequeued)
+    assert (requeued.ending, session.charged, session.nodes["1.1"].ending) == (Ending.STALLED, 1, Ending.SCORED)
 
 
 @pytest.mark.parametrize("command", ["trial", "judge", "guard"])
@@ -122,13 +106,11 @@ async def test_no_chamber_is_free(tmp_path: Path, command: str) -> None:
     """A provider that fails before delivery is free in every phase, and nothing of the phase stays open."""
     folder = write_task(tmp_path / "task", GUARD)
     script = failing(2, command, after=0 if command == "guard" else 1)
-    async with scripted(folder, script, {"value": 3}) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert [event.ending for event in session.of(e.AttemptRequeued)] == [Ending.INFRASTRUCTURE] * 2
-        assert (node.ending, node.kept, session.charged) == (Ending.SCORED, True, 1)
-        assert node.guarding is None
-        assert all(trial.judging is None for trial in session.bench.state.trials_of("1.1"))
+    session = await ran(folder, script, {"value": 3})
+    node = session.nodes["1.1"]
+    assert [event.ending for event in session.of(e.AttemptRequeued)] == [Ending.INFRASTRUCTURE] * 2
+    assert (node.ending, node.kept, session.charged, node.guarding) == (Ending.SCORED, True, 1, None)
+    assert all(trial.judging is None for trial in session.state.trials_of("1.1"))
 
 
 @pytest.mark.parametrize("command", ["judge", "guard"])
@@ -139,16 +121,16 @@ async def test_nothing_runs_during_the_back_off(tmp_path: Path, command: str) ->
     async with scripted(folder, script, {"value": 3}) as session:
 
         def look(event: e.AttemptRequeued) -> None:
-            node = session.bench.state.nodes[event.node]
+            node = session.state.nodes[event.node]
             assert node.guarding is None
-            assert all(trial.judging is None for trial in session.bench.state.trials_of(event.node))
+            assert all(trial.judging is None for trial in session.state.trials_of(event.node))
             session.campaign.stop("enough")
             session.clock.skip(1000)
 
         session.when(e.AttemptRequeued, look)
         await session.run()
         assert len(session.of(e.AttemptRequeued)) == 1
-        assert session.bench.state.nodes["1.1"].spent.milliseconds < 100_000
+        assert session.state.nodes["1.1"].spent.milliseconds < 100_000
 
 
 def comes_back(session: Scripted) -> None:
@@ -169,10 +151,14 @@ async def test_t80_refunds_of_a_lineage_are_capped(tmp_path: Path) -> None:
     async with scripted(folder, None, {"value": 3, "do": "cut"}) as session:
         comes_back(session)
         await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.state.nodes["1.1"]
         assert (node.phase, node.trials) == (Phase.QUARANTINED, 3)
         assert "lineage" in node.why
-        assert (session.charged, session.bench.state.campaign.refunds) == (0, {"1.1": 3})
+        assert (session.charged, session.state.campaign.refunds) == (0, {"1.1": 3})
+        # What refunded attempts spent stays spent, and is booked as stall losses.
+        accounts = session.accounts
+        assert (accounts.losses.endings, accounts.losses.seconds) == (3, node.spent.milliseconds)
+        assert accounts.used(Account.SECONDS) > accounts.losses.seconds
 
 
 async def test_refunds_are_counted_along_the_lineage(tmp_path: Path) -> None:
@@ -183,8 +169,8 @@ async def test_refunds_are_counted_along_the_lineage(tmp_path: Path) -> None:
     async with scripted(folder, None, parent, child, branching=True, depth=2, attempts=2) as session:
         comes_back(session)
         await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
-        found = session.bench.state.nodes["1.1.1"]
+        assert session.state.nodes["1.1"].ending is Ending.SCORED
+        found = session.state.nodes["1.1.1"]
         assert (found.phase, found.trials) == (Phase.QUARANTINED, 2), "the second time, a control job had passed before"
 
 
@@ -195,21 +181,6 @@ async def test_baseline_without_a_provider(folder: Path) -> None:
     async with scripted(folder, script, {"value": 3}) as session:
         with pytest.raises(Unavailable, match=r"told not to answer; given up after 3.. s, blastdoor resume goes on"):
             await session.run()
-        assert "given up" in session.bench.state.campaign.stopped
+        assert "given up" in session.state.campaign.stopped
     script.world.answers = True
-    async with scripted(folder, script, {"value": 3}, how=How.RESUME) as session:
-        finished = await session.run()
-        assert finished.champion is not None
-        assert finished.champion.id == "1.1"
-
-
-async def test_losses_are_shown(folder: Path) -> None:
-    """What refunded attempts spent stays spent, and is booked as stall losses."""
-    script = Script()
-    async with scripted(folder, script, {"value": 3, "do": "cut"}) as session:
-        comes_back(session)
-        await session.run()
-        accounts = session.bench.book.accounts
-        assert accounts.losses.endings == 5
-        assert accounts.losses.seconds == session.bench.state.nodes["1.1"].spent.milliseconds
-        assert accounts.used(Account.SECONDS) > accounts.losses.seconds
+    assert (await ran(folder, script, {"value": 3}, how=How.RESUME)).champion == "1.1"

@@ -28,7 +28,7 @@ class Halfway(RelayScript):
     happens: Callable[[Guest], Awaitable[None]] | None = None
     left: int = 1
 
-    async def _halfway(self, guest: Guest) -> None:
+    async def halfway(self, guest: Guest) -> None:
         if self.happens and self.left:
             self.left -= 1
             await self.happens(guest)
@@ -45,45 +45,45 @@ def large(script: RelayScript) -> list[bytes]:
 
 def check_scored(session: Scripted, script: RelayScript) -> None:
     """One attempt is charged, nothing is reserved any more, and every request that came, came whole."""
-    node = session.bench.state.nodes["1.1"]
+    node = session.nodes["1.1"]
     assert (node.ending, session.charged) == (Ending.SCORED, 1)
-    assert not session.bench.book.accounts.holds
+    assert not session.accounts.holds
     assert set(large(script)) == {WHOLE}
+
+
+def cut_off(times: int) -> Halfway:
+    script = Halfway(left=times)
+    script.happens = script.cut
+    return script
+
+
+def back_at_once(session: Scripted) -> None:
+    def back(_: e.AttemptRequeued) -> None:
+        assert session.charged == 0
+        session.script.world.answers = True
+
+    session.when(e.AttemptRequeued, back)
 
 
 async def test_an_outage_in_the_middle(task: Path) -> None:
     """Nobody pays for it, and the same attempt is scored once the provider is back."""
-    script = Halfway()
-    script.happens = script._cut
+    script = cut_off(1)
     async with scripted(task, script, STREAMS) as session:
-
-        def back(_: e.AttemptRequeued) -> None:
-            assert session.charged == 0
-            script.world.answers = True
-
-        session.when(e.AttemptRequeued, back)
+        back_at_once(session)
         await session.run()
         (requeued,) = session.of(e.AttemptRequeued)
-        first = session.bench.state.trials["1.1-1"]
-        assert (requeued.ending, first.ending) == (Ending.INFRASTRUCTURE, Ending.INFRASTRUCTURE)
+        assert (requeued.ending, session.state.trials["1.1-1"].ending) == (Ending.INFRASTRUCTURE,) * 2
         check_scored(session, script)
 
 
 async def test_outages_without_end(tmp_path: Path) -> None:
     """They end the campaign as any others do: it gives up, and nothing is charged or held back."""
-    task = write_relay_task(tmp_path / "task", "[stall]\nin_a_row = 3\nafter = 99\nrefunds = 99\n")
-    script = Halfway(left=99)
-    script.happens = script._cut
+    task, script = write_relay_task(tmp_path / "task", "[stall]\nin_a_row = 3\nafter = 99\nrefunds = 99\n"), cut_off(99)
     async with scripted(task, script, STREAMS) as session:
-
-        def back(_: e.AttemptRequeued) -> None:
-            script.world.answers = True
-
-        session.when(e.AttemptRequeued, back)
-        finished = await session.run()
-        assert finished.gave_up
+        back_at_once(session)
+        assert (await session.run()).gave_up
         assert [it.ending for it in session.of(e.AttemptRequeued)] == [Ending.INFRASTRUCTURE] * 3
-        assert (session.charged, session.bench.book.accounts.holds, large(script)) == (0, {}, [])
+        assert (session.charged, session.accounts.holds, large(script)) == (0, {}, [])
 
 
 async def test_a_stop_in_the_middle(task: Path) -> None:
@@ -97,9 +97,9 @@ async def test_a_stop_in_the_middle(task: Path) -> None:
 
         script.happens = stop
         await session.run()
-        node, trial = session.bench.state.nodes["1.1"], session.bench.state.trials["1.1-1"]
+        node, trial = session.nodes["1.1"], session.state.trials["1.1-1"]
         assert (node.phase, trial.ending, trial.judging) == (Phase.QUEUED, Ending.INTERRUPTED, None)
-        assert (session.charged, node.booked, session.bench.book.accounts.holds) == (0, node.spent, {})
+        assert (session.charged, node.booked, session.accounts.holds) == (0, node.spent, {})
         assert not script.world.chambers
     script = Halfway()
     async with scripted(task, script, STREAMS, how=How.RESUME) as session:
@@ -117,12 +117,12 @@ async def test_a_pause_in_the_middle(task: Path) -> None:
 
         def over(event: e.AttemptEnded) -> None:
             if event.node == "1.1":
-                assert session.bench.state.campaign.paused
+                assert session.state.campaign.paused
                 assert [it.node for it in session.of(e.AttemptOpened)] == ["1", "1.1"]
                 session.bench.book.record(e.PauseSet(paused=False))
 
         script.happens = pause
         session.when(e.AttemptEnded, over)
         await session.run()
-        endings = [session.bench.state.nodes[it].ending for it in ("1.1", "1.2")]
+        endings = [session.nodes[it].ending for it in ("1.1", "1.2")]
         assert (endings, session.charged) == ([Ending.SCORED] * 2, 2)

@@ -13,83 +13,69 @@ from orchestrator.domain.records import Purpose
 from orchestrator.loop.heartbeat import Silence
 from orchestrator.task import TaskError
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import TUNE, make_site, scripted, write_task
+from tests.orchestrator.loop.scripted import TUNE, Virtual, make_site, ran, scripted, write_task
 from tests.orchestrator.loop.test_pruning import GOOD, last, pruning, reporting
 
 
-def task(tmp_path: Path, *more: str, wall: str = "30s", beat: str = "0.3s") -> Path:
-    """Where somebody must not fall silent by mistake, `beat` is longer than a busy machine makes anybody wait."""
+def task(tmp_path: Path, *more: str, wall: str = "30s", beat: str = "3s") -> Path:
     stall = f'[stall]\nheartbeat = "{beat}"\n'
     return write_task(tmp_path / "task", stall, *more, limits=f'[limits]\nwall = "{wall}"\ngrace = "0.2s"\n')
 
 
-async def test_silent_after_steps(tmp_path: Path) -> None:
+def test_silent_after_steps(tmp_path: Path, virtual: Virtual) -> None:
     """It is told to stop and timed out, which is charged; the reports stay on record, and nothing is refunded."""
-    async with scripted(task(tmp_path, beat="3s"), None, reporting(4, 0.1, 0.2, hangs=True), {"value": 5}) as session:
-        await session.run()
-        node, trial = last(session, 1)
-        assert (node.ending, trial.reason) == (Ending.TIMED_OUT, "no report for 3 s")
-        assert trial.reports
-        assert trial.reports.points == ((0, 0.1), (1, 0.2))
-        assert session.charged == 2
-        assert session.of(e.Refunded) == []
-        assert last(session, 2)[0].ending is Ending.SCORED
+    session = virtual.run(ran(task(tmp_path), None, reporting(4, 0.1, 0.2, hangs=True), {"value": 5}))
+    node, trial = last(session, 1)
+    assert (node.ending, trial.reason, session.charged) == (Ending.TIMED_OUT, "no report for 3 s", 2)
+    assert trial.reports
+    assert trial.reports.points == ((0, 0.1), (1, 0.2))
+    assert session.of(e.Refunded) == []
+    assert last(session, 2)[0].ending is Ending.SCORED
 
 
-async def test_deaf_is_killed_and_pays(tmp_path: Path) -> None:
-    """One that ignores the order is killed after its grace, and pays like any other."""
-    async with scripted(task(tmp_path), None, reporting(4, 0.1, hangs=True, deaf=True)) as session:
-        await session.run()
-        node, trial = last(session, 1)
-        assert (node.ending, node.stalls, session.charged) == (Ending.TIMED_OUT, 0, 1)
-        assert trial.reason == "no report for 0.3 s; ignored the order to stop"
+@pytest.mark.parametrize(
+    ("point", "reason"),
+    [
+        ({"hangs": True, "deaf": True}, "no report for 3 s; ignored the order to stop"),
+        ({"babble": "same"}, "no report for 3 s"),
+        ({"babble": "steps"}, "over its limit of 30 s"),
+    ],
+)
+def test_t76_who_is_ended(tmp_path: Path, virtual: Virtual, point: dict[str, Any], reason: str) -> None:
+    """One that ignores the order to stop; one that says the same step again and again, for only a new one is a
+    heartbeat; and one that tells of new steps without end, which prolong no trial. They all pay.
+    """
+    session = virtual.run(ran(task(tmp_path), None, reporting(4, 0.1, **point)))
+    node, trial = last(session, 1)
+    assert (node.ending, node.stalls, session.charged, trial.reason) == (Ending.TIMED_OUT, 0, 1, reason)
+    assert trial.reports
+    assert (trial.reports.count > 10) == (point.get("babble") == "steps")
 
 
-async def test_who_tells_of_no_steps(tmp_path: Path) -> None:
+def test_who_tells_of_no_steps(tmp_path: Path, virtual: Virtual) -> None:
     """A trial without reports has no heartbeat that could stop, however long it says nothing."""
-    async with scripted(task(tmp_path), None, {"value": 4, "takes": 0.9}) as session:
-        await session.run()
-        assert last(session, 1)[0].ending is Ending.SCORED
+    session = virtual.run(ran(task(tmp_path), None, {"value": 4, "takes": 9.0}))
+    assert last(session, 1)[0].ending is Ending.SCORED
 
 
-async def test_fake_heartbeats(tmp_path: Path) -> None:
-    """Steps without end do not prolong a trial: the limit on the wall clock is absolute (T76)."""
-    async with scripted(task(tmp_path, wall="4s", beat="2s"), None, reporting(4, 0.1, babble="steps")) as session:
-        await session.run()
-        node, trial = last(session, 1)
-        assert (node.ending, trial.reason) == (Ending.TIMED_OUT, "over its limit of 4 s")
-        assert trial.reports
-        assert trial.reports.count > 10
-
-
-async def test_the_same_step_again(tmp_path: Path) -> None:
-    """Only a new step is a heartbeat: who says the same one again and again goes nowhere."""
-    async with scripted(task(tmp_path), None, reporting(4, 0.1, babble="same")) as session:
-        await session.run()
-        assert last(session, 1)[1].reason == "no report for 0.3 s"
-
-
-async def test_beside_pruning(tmp_path: Path) -> None:
+def test_beside_pruning(tmp_path: Path, virtual: Virtual) -> None:
     """Whichever comes first ends a trial: the rule, or its silence; a spared one falls silent like any other."""
-    more = pruning(spare=0.0)
     bad, hung = reporting(4, 0.1, 0.2, 0.3, hangs=True), reporting(5, 0.1, 0.5, 0.8, hangs=True)
-    async with scripted(task(tmp_path, more, beat="4s"), None, *GOOD, bad, hung) as session:
-        await session.run()
-        assert last(session, 3)[0].ending is Ending.PRUNED
-        node, trial = last(session, 4)
-        assert (node.ending, trial.reason) == (Ending.TIMED_OUT, "no report for 4 s")
-        assert trial.pruning
-        assert not trial.pruning.cut
+    session = virtual.run(ran(task(tmp_path, pruning(spare=0.0)), None, *GOOD, bad, hung))
+    assert last(session, 3)[0].ending is Ending.PRUNED
+    node, trial = last(session, 4)
+    assert (node.ending, trial.reason) == (Ending.TIMED_OUT, "no report for 3 s")
+    assert trial.pruning
+    assert not trial.pruning.cut
 
 
-async def test_every_trial_has_one(tmp_path: Path) -> None:
+def test_every_trial_has_one(tmp_path: Path, virtual: Virtual) -> None:
     """Tune trials, too; the baseline as well, and then the campaign says what is wrong with the task."""
-    folder = task(tmp_path, TUNE)
-    async with scripted(folder, None, [{"value": 2, "tuned": 1}, reporting(3, 0.1, hangs=True)]) as session:
-        await session.run()
-        [silent] = [it for it in session.bench.state.trials_of("1.1") if it.ending]
-        assert (silent.purpose, silent.ending) == (Purpose.TUNE, Ending.TIMED_OUT)
-        assert last(session, 1)[0].params == {"value": 2, "tuned": 1}
+    drafts = [{"value": 2, "tuned": 1}, reporting(3, 0.1, hangs=True)]
+    session = virtual.run(ran(task(tmp_path, TUNE), None, drafts))
+    [silent] = [it for it in session.state.trials_of("1.1") if it.ending]
+    assert (silent.purpose, silent.ending) == (Purpose.TUNE, Ending.TIMED_OUT)
+    assert last(session, 1)[0].params == {"value": 2, "tuned": 1}
 
 
 async def test_backend_that_can_not_stop(tmp_path: Path) -> None:
@@ -98,8 +84,7 @@ async def test_backend_that_can_not_stop(tmp_path: Path) -> None:
     backend: Any = site.backend
     backend.capabilities = replace(backend.capabilities, stop=False)
     with pytest.raises(TaskError, match=r"stall\.heartbeat needs a backend that can stop a trial"):
-        async with scripted(task(tmp_path), site=site):
-            pass
+        await ran(task(tmp_path), site=site)
 
 
 @pytest.mark.parametrize("mode", ["relay", "shared"])
@@ -109,13 +94,12 @@ async def test_judges_beside_the_candidate(tmp_path: Path, mode: str) -> None:
     text = (folder / "blastdoor.toml").read_text()
     (folder / "blastdoor.toml").write_text(text.replace("[judge]\n", f"[judge]\nmode = {json.dumps(mode)}\n"))
     with pytest.raises(TaskError, match=r"stall\.heartbeat: needs judge\.mode"):
-        async with scripted(folder):
-            pass
+        await ran(folder)
 
 
 async def test_heartbeat_longer_than_the_limit(tmp_path: Path) -> None:
     """It could never do anything, which is worth a warning."""
-    async with scripted(task(tmp_path, wall="0.3s")) as session:
+    async with scripted(task(tmp_path, wall="3s")) as session:
         assert [it for it in session.bench.task.warnings if "heartbeat" in it]
 
 

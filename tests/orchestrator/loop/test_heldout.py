@@ -5,6 +5,7 @@ import contextlib
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase, Role
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode
-from orchestrator.door import Door, Ran
 from orchestrator.ledger import Entry, Full
 from orchestrator.loop.judge_modes import JUDGE_MODES
 from orchestrator.loop.money import usage, worst_of_attempt
@@ -25,7 +25,18 @@ from sandbox import Job
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.books import ledger_of
 from tests.orchestrator.loop.script import HELD, Script, failing
-from tests.orchestrator.loop.scripted import CPU, GUARD, HELDOUT, TUNE, Point, Scripted, scripted, worst_of, write_task
+from tests.orchestrator.loop.scripted import (
+    CPU,
+    GUARD,
+    HELDOUT,
+    TUNE,
+    Point,
+    Scripted,
+    ran,
+    scripted,
+    worst_of,
+    write_task,
+)
 
 
 def task(folder: Path, *more: str, keys: str = "", **changes: float) -> Path:
@@ -41,51 +52,34 @@ def answers(session: Scripted) -> list[tuple[str, int, bool, float | None]]:
 
 async def test_ladder_decides(tmp_path: Path) -> None:
     """Better in development is not enough: kept is who beats the released value by more than a step."""
-    points: list[Point] = [
-        {"value": 3, "held": 1},
-        {"value": 4, "held": 3.4},
-        {"value": 9, "held": 4.3},
-        {"value": 10, "held": 4.6},
+    points: list[Point] = [{"value": value, "held": held} for value, held in ((3, 1), (4, 3.4), (9, 4.3), (10, 4.6))]
+    session = await ran(task(tmp_path / "task"), None, *points)
+    assert answers(session) == [
+        ("1", 1, False, 0.0),
+        ("1.1", 2, False, 0.0),
+        ("1.2", 3, True, 3.0),
+        ("1.3", 4, True, 4.0),
+        ("1.4", 5, False, 4.0),
     ]
-    async with scripted(task(tmp_path / "task"), None, *points) as session:
-        finished = await session.run()
-        nodes = session.bench.state.nodes
-        assert answers(session) == [
-            ("1", 1, False, 0.0),
-            ("1.1", 2, False, 0.0),
-            ("1.2", 3, True, 3.0),
-            ("1.3", 4, True, 4.0),
-            ("1.4", 5, False, 4.0),
-        ]
-        assert [nodes[f"1.{n}"].kept for n in range(1, 5)] == [False, True, True, False]
-        assert "not better on the held-out split" in nodes["1.1"].why
-        assert finished.champion == nodes["1.3"]
-        assert session.bench.state.campaign.asked == 5
+    assert [session.nodes[f"1.{n}"].kept for n in range(1, 5)] == [False, True, True, False]
+    assert "not better on the held-out split" in session.nodes["1.1"].why
+    assert (session.champion, session.state.campaign.asked) == ("1.3", 5)
 
 
 async def test_lower_is_better(tmp_path: Path) -> None:
     """For a metric to be brought down, the ladder goes down, and what it releases is the metric's own value."""
     metric = '[[metrics]]\nname = "score"\ngoal = "lower"\n'
     points: list[Point] = [{"value": -3, "held": -2.6}, {"value": -4, "held": -3.2}]
-    async with scripted(task(tmp_path / "task", metric), None, *points) as session:
-        await session.run()
-        assert [it[2:] for it in answers(session)] == [(False, 0.0), (True, -3.0), (False, -3.0)]
+    session = await ran(task(tmp_path / "task", metric), None, *points)
+    assert [it[2:] for it in answers(session)] == [(False, 0.0), (True, -3.0), (False, -3.0)]
 
 
 async def test_only_on_promotion(tmp_path: Path) -> None:
     """Neither a control, nor who is no better, nor who fails a guard or has no score is run on the held-out split."""
-    folder = task(tmp_path / "task", GUARD)
-    script = Script(unsound=(7,))
-    points: list[Point] = [
-        {"value": 5},
-        {"value": 4},
-        {"value": 7},
-        {"value": 9, "judge": "crash"},
-        {"value": 9, "do": "failed"},
-    ]
-    async with scripted(folder, script, *points, control="random") as session:
-        await session.run()
-        assert [it.node for it in session.of(e.HeldOutIntended)] == ["1", "1.1"]
+    points: list[Point] = [{"value": value} for value in (5, 4, 7)]
+    points += [{"value": 9, "judge": "crash"}, {"value": 9, "do": "failed"}]
+    session = await ran(task(tmp_path / "task", GUARD), Script(unsound=(7,)), *points, control="random")
+    assert [it.node for it in session.of(e.HeldOutIntended)] == ["1", "1.1"]
 
 
 async def test_candidate_is_told_nothing(tmp_path: Path) -> None:
@@ -97,10 +91,8 @@ async def test_candidate_is_told_nothing(tmp_path: Path) -> None:
             seen.append(job)
 
     folder = task(tmp_path / "task", keys='env = {SPLIT = "held"}\n')
-    async with scripted(folder, Script(on_open=on_open), {"value": 5}) as session:
-        await session.run()
-        judge = session.bench.jobs.judge(Mode.HELDOUT)
-        assert judge.env["SPLIT"] == "held"
+    session = await ran(folder, Script(on_open=on_open), {"value": 5})
+    assert session.bench.jobs.judge(Mode.HELDOUT).env["SPLIT"] == "held"
     usual, held = seen[-2:]
     assert [item.digest for item in held.inputs] == [HELD]
     assert [item.name for item in held.inputs] == [item.name for item in usual.inputs]
@@ -110,44 +102,26 @@ async def test_candidate_is_told_nothing(tmp_path: Path) -> None:
     assert held.model_copy(update={"inputs": usual.inputs} | unseen_inside) == usual
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        {"held judge": "crash"},
-        {"held judge": "nan"},
-        {"held judge": "no metric"},
-        {"held judge": "no solution"},
-        {"held judge": "break off"},
-        {"held do": "failed"},
-        {"held do": "bad name"},
-        {"held do": "break off"},
-        {"held": 0},
-    ],
-    ids=str,
-)
-async def test_no_score_reads_like_no_better(tmp_path: Path, fault: dict[str, Any]) -> None:
+FAULTS: list[Point] = [
+    *({"held judge": does} for does in ("crash", "nan", "no metric", "no solution", "break off")),
+    *({"held do": does} for does in ("failed", "bad name", "break off")),
+    {"held": 0},
+    {"held": 2000},  # beyond the ceiling: nobody honest gets that
+]
+
+
+async def test_no_score_reads_like_no_better(tmp_path: Path) -> None:
     """A candidate cannot choose between answers: failing, breaking the judge and losing are told alike."""
-    async with scripted(task(tmp_path / "task"), None, {"value": 5, **fault}) as session:
-        await session.run()
-        node, asked = session.bench.state.nodes["1.1"], session.of(e.HeldOutAsked)[-1]
+    metric = '[[metrics]]\nname = "score"\nceiling = 1000\n'
+    points: list[Point] = [{"value": 5 + at, **fault} for at, fault in enumerate(FAULTS)]
+    session = await ran(task(tmp_path / "task", metric), None, *points)
+    baseline, *asked = session.of(e.HeldOutAsked)
+    assert len(asked) == len(FAULTS)
+    for query, it in enumerate(asked, 2):
+        node, known = session.nodes[it.node], {"cohort": baseline.cohort, "spent": it.spent}
         assert (node.ending, node.kept) == (Ending.SCORED, False)
         assert node.why == "better than the champion, but not better on the held-out split"
-        assert asked.model_copy(update={"spent": session.of(e.HeldOutAsked)[0].spent}) == e.HeldOutAsked(
-            node="1.1",
-            query=2,
-            cohort=session.of(e.HeldOutAsked)[0].cohort,
-            released=0.0,
-            step=1.0,
-            spent=session.of(e.HeldOutAsked)[0].spent,
-        )
-
-
-async def test_beyond_the_ceiling(tmp_path: Path) -> None:
-    """A held-out score that nobody honest gets is no score."""
-    metric = '[[metrics]]\nname = "score"\nceiling = 10\n'
-    async with scripted(task(tmp_path / "task", metric), None, {"value": 5, "held": 11}) as session:
-        await session.run()
-        assert answers(session)[-1] == ("1.1", 2, False, 0.0)
+        assert it == e.HeldOutAsked(node=it.node, query=query, released=0.0, step=1.0, **known)
 
 
 async def test_baseline_without_a_score(tmp_path: Path) -> None:
@@ -162,11 +136,10 @@ async def test_baseline_without_a_score(tmp_path: Path) -> None:
 
 async def test_without_a_gate(tmp_path: Path) -> None:
     """With gate = false the answer is on record, and the candidate is kept all the same."""
-    async with scripted(task(tmp_path / "task", gate=False), None, {"value": 5, "held": 0}) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.kept, node.why) == (True, "better than the champion, though not better on the held-out split")
-        assert answers(session)[-1] == ("1.1", 2, False, 0.0)
+    session = await ran(task(tmp_path / "task", gate=False), None, {"value": 5, "held": 0})
+    node = session.nodes["1.1"]
+    assert (node.kept, node.why) == (True, "better than the champion, though not better on the held-out split")
+    assert answers(session)[-1] == ("1.1", 2, False, 0.0)
 
 
 @pytest.mark.parametrize("gate", [True, False])
@@ -175,13 +148,11 @@ async def test_queries_are_used_up(tmp_path: Path, gate: bool) -> None:
     search stops and says so; where it is none, it goes on without.
     """
     points = [{"value": value} for value in (2, 4, 6, 8)]
-    async with scripted(task(tmp_path / "task", queries=3, gate=gate), None, *points) as session:
-        finished = await session.run()
-        state = session.bench.state
-        assert [it.query for it in session.of(e.HeldOutIntended)] == [1, 2, 3]
-        kept = [node.kept for name, node in state.nodes.items() if name != "1"]
-        assert kept == ([True, True] if gate else [True] * 4)
-        assert ("asked 3 times, all that heldout.queries allows" in finished.reason) == gate
+    session = await ran(task(tmp_path / "task", queries=3, gate=gate), None, *points)
+    assert [it.query for it in session.of(e.HeldOutIntended)] == [1, 2, 3]
+    kept = [node.kept for name, node in session.nodes.items() if name != "1"]
+    assert kept == ([True, True] if gate else [True] * 4)
+    assert ("asked 3 times, all that heldout.queries allows" in session.reason) == gate
 
 
 async def test_what_is_under_way_at_the_last_query(tmp_path: Path) -> None:
@@ -195,7 +166,7 @@ async def test_what_is_under_way_at_the_last_query(tmp_path: Path) -> None:
 
         session.when(e.HeldOutIntended, go)
         await session.run()
-        nodes = session.bench.state.nodes
+        nodes = session.nodes
         assert set(nodes) == {"1", "1.1", "1.2"}
         (undecided,) = (node for name, node in nodes.items() if name != "1" and not node.kept)
         assert "asked 2 times, all that heldout.queries allows: nothing more" in undecided.why
@@ -204,46 +175,46 @@ async def test_what_is_under_way_at_the_last_query(tmp_path: Path) -> None:
 async def test_count_goes_on(tmp_path: Path) -> None:
     """A new run starts a new ladder, but what was asked stays asked."""
     folder = task(tmp_path / "task", queries=4)
-    async with scripted(folder, None, {"value": 2}) as session:
-        await session.run()
-    async with scripted(folder, None, {"value": 2}, {"value": 4}, how=How.NEW_RUN) as session:
-        await session.run()
-        assert answers(session) == [("2", 3, False, 0.0), ("2.1", 4, True, 2.0)]
-        assert "2.2" not in session.bench.state.nodes
-    async with scripted(folder, None, {"value": 2}, how=How.NEW_RUN) as session:
-        await session.run()
-        assert answers(session) == []
-        assert session.bench.state.nodes["3"].kept
-        assert "3.1" not in session.bench.state.nodes
+    await ran(folder, None, {"value": 2})
+    session = await ran(folder, None, {"value": 2}, {"value": 4}, how=How.NEW_RUN)
+    assert answers(session) == [("2", 3, False, 0.0), ("2.1", 4, True, 2.0)]
+    assert "2.2" not in session.nodes
+    session = await ran(folder, None, {"value": 2}, how=How.NEW_RUN)
+    assert answers(session) == []
+    assert session.nodes["3"].kept
+    assert "3.1" not in session.nodes
 
 
-@pytest.mark.parametrize("kind", [e.HeldOutIntended, e.HeldOutAsked, e.JudgingEnded, e.GuardEnded])
-@pytest.mark.parametrize("width", [1, 3])
-async def test_stop_and_resume(tmp_path: Path, kind: type[e.Event], width: int) -> None:
-    """Stopped in whichever phase, a resume keeps what an undisturbed campaign keeps; what was intended is counted."""
+async def test_stop_and_resume(tmp_path: Path) -> None:
+    """Stopped in whichever phase, a resume keeps what an undisturbed campaign keeps; what was intended is counted. With
+    several at a time others may be kept on the way, and the champion is the same.
+    """
     points = [{"value": value, "held": value + value % 2} for value in (3, 5, 7, 4)]
-    more = (TUNE, GUARD)
-    async with scripted(task(tmp_path / "calm", *more), None, *points) as session:
-        await session.run()
-        expected = {name: (node.verdict, node.kept) for name, node in session.bench.state.nodes.items()}
-    folder = task(tmp_path / "task", *more)
-    async with scripted(folder, None, *points, width=width) as session:
-        session.stop_at(kind, 2)
-        await session.run()
+
+    def found(session: Scripted) -> Any:
+        return {name: (node.verdict, node.kept) for name, node in session.nodes.items()}
+
+    expected = found(await ran(task(tmp_path / "calm", TUNE, GUARD), None, *points))
+    for kind, width in (
+        (e.HeldOutIntended, 1),
+        (e.HeldOutAsked, 1),
+        (e.JudgingEnded, 1),
+        (e.GuardEnded, 1),
+        (e.HeldOutIntended, 3),
+        (e.HeldOutAsked, 3),
+    ):
+        folder = task(tmp_path / f"{kind.__name__}{width}", TUNE, GUARD)
+        async with scripted(folder, None, *points, width=width) as session:
+            session.stop_at(kind, 2)
+            await session.run()
         first = len(session.of(e.HeldOutIntended))
-        state = session.bench.state
-        assert all(node.asking is None for node in state.nodes.values())
-        assert all(node.phase is not Phase.OPEN for node in state.nodes.values())
-        assert not session.bench.book.accounts.holds
-    async with scripted(folder, None, *points, how=How.RESUME, width=1) as session:
-        await session.run()
-        state = session.bench.state
-        assert state.campaign.asked == first + len(session.of(e.HeldOutIntended))
+        assert all(node.asking is None and node.phase is not Phase.OPEN for node in session.nodes.values())
+        assert not session.accounts.holds
+        session = await ran(folder, None, *points, how=How.RESUME, width=1)
+        assert session.state.campaign.asked == first + len(session.of(e.HeldOutIntended))
+        assert session.nodes[session.champion].params == {"value": 7, "held": 8}
         if width == 1:
-            assert {name: (node.verdict, node.kept) for name, node in state.nodes.items()} == expected
-        champion = state.champion()
-        assert champion is not None
-        assert champion.params == {"value": 7, "held": 8}
+            assert found(session) == expected
 
 
 async def test_killed_while_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +222,6 @@ async def test_killed_while_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     folder = task(tmp_path / "task", queries=3)
     async with scripted(folder, None, {"value": 3}) as session:
         ledger, append = session.bench.book.ledger, session.bench.book.ledger.append
-
         written: list[str] = []
 
         def until_second_query(entries: Sequence[Entry], *args: Any) -> Any:
@@ -266,27 +236,19 @@ async def test_killed_while_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             await session.run()
     with ledger_of(folder) as ledger:
         assert list(ledger.read())[-1].kind == "held-out intended"
-    async with scripted(folder, None, {"value": 3}, {"value": 9}, how=How.RESUME) as session:
-        await session.run()
-        state, told = session.bench.state, answers(session)
-        assert state.nodes["1.1"].heldout.keys() == state.nodes["1"].heldout.keys()
-        assert told == [("1.1", 3, True, 3.0)]
-        assert (state.campaign.asked, state.nodes["1.1"].kept, "1.2" in state.nodes) == (3, True, False)
+    session = await ran(folder, None, {"value": 3}, {"value": 9}, how=How.RESUME)
+    assert session.nodes["1.1"].heldout.keys() == session.nodes["1"].heldout.keys()
+    assert answers(session) == [("1.1", 3, True, 3.0)]
+    assert (session.state.campaign.asked, session.nodes["1.1"].kept, "1.2" in session.nodes) == (3, True, False)
 
 
 @pytest.mark.parametrize("lost", ["trial", "judge"])
 async def test_provider_fails(tmp_path: Path, lost: str) -> None:
     """Where no chamber was to be had the attempt is free and tried again; the query is used up none the less."""
-    script = failing(1, lost, after=4)
-    async with scripted(task(tmp_path / "task"), script, {"value": 5}) as session:
-        await session.run()
-        assert [(it.query, it.interrupted, it.better) for it in session.of(e.HeldOutAsked)] == [
-            (1, False, False),
-            (2, True, False),
-            (3, False, True),
-        ]
-        assert session.charged == 1
-        assert session.bench.state.nodes["1.1"].kept
+    session = await ran(task(tmp_path / "task"), failing(1, lost, after=4), {"value": 5})
+    told = [(it.query, it.interrupted, it.better) for it in session.of(e.HeldOutAsked)]
+    assert told == [(1, False, False), (2, True, False), (3, False, True)]
+    assert (session.charged, session.nodes["1.1"].kept) == (1, True)
 
 
 @pytest.mark.parametrize("fault", [{"held do": "cut"}, {"held judge": "cut"}], ids=str)
@@ -296,10 +258,10 @@ async def test_engine_is_cut(tmp_path: Path, fault: Point) -> None:
     async with scripted(task(tmp_path / "task"), script, {"value": 5, **fault}) as session:
         session.stop_at(e.AttemptRequeued, 1)
         await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.phase, node.ending) == (Phase.QUEUED, Ending.INFRASTRUCTURE)
         assert session.of(e.HeldOutAsked)[-1].interrupted
-        assert session.bench.state.campaign.asked == 2
+        assert session.state.campaign.asked == 2
         script.world.answers = True
 
 
@@ -334,8 +296,8 @@ async def test_other_hardware(tmp_path: Path) -> None:
             ("1.2", 3, True, 5.0),
             ("1.3", 5, True, 6.0),
         ]
-        assert len(session.bench.state.run.ladders) == 2
-        assert not session.bench.book.accounts.holds
+        assert len(session.state.run.ladders) == 2
+        assert not session.accounts.holds
 
 
 class Telling(Script):
@@ -343,15 +305,15 @@ class Telling(Script):
 
     scores = (0.2718281828, 3.1415926535, 5.7721566490, 5.9166079783, 9.8696044010)
 
-    async def _trial(self, guest: Guest) -> int:
+    async def trial(self, guest: Guest) -> int:
         if any(item.digest == HELD for item in guest.job.inputs):
             guest.log(b"CANARY of the log\n")
             guest.out["seen.txt"] = b"CANARY of the outputs"
-        return await super()._trial(guest)
+        return await super().trial(guest)
 
-    async def _judge(self, guest: Guest) -> int:
+    async def judge(self, guest: Guest) -> int:
         if "--heldout" not in guest.job.command:
-            return await super()._judge(guest)
+            return await super().judge(guest)
         value = json.loads(guest.files["outputs/answer.json"])["value"]
         score = self.scores[value // 2]
         guest.log(f"CANARY of the judge {score}\n".encode())
@@ -417,31 +379,34 @@ async def test_t83_held_out_and_hidden_files_have_a_realm(tmp_path: Path, hidden
         assert jobs.realms() == {(jobs.image.name, trial), (jobs.image.name, "heldout")}
 
 
-async def test_t83_held_out_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two attempts at a time, none has a candidate's chamber while another's is on the held-out split."""
-    running: list[str] = []
-    together: list[list[str]] = []
-    original = Door._run
+@dataclass
+class Together(Script):
+    """Which candidates had a chamber beside each other, by their realms. `points` wait until two have met."""
 
-    async def noted(door: Door, job: Job, *rest: Any) -> Ran:
-        if job.command[0] != "trial":
-            return await original(door, job, *rest)
-        running.append(job.realm)
-        together.append(list(running))
+    running: list[str] = field(default_factory=list)
+    seen: list[list[str]] = field(default_factory=list)
+    met: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def trial(self, guest: Guest) -> int:
+        self.running.append(guest.job.realm)
+        self.seen.append(list(self.running))
         try:
-            # Those of the search wait for one beside them, until two have met; the baseline has nobody.
-            while not job.realm and len(together) > 2 and ["", ""] not in together:  # noqa: ASYNC110  nobody tells
-                await asyncio.sleep(0.01)
-            return await original(door, job, *rest)
+            if self.running == ["", ""]:
+                self.met.set()
+            if not guest.job.realm and len(self.seen) > 2:  # the baseline has nobody beside it
+                await self.met.wait()
+            return await super().trial(guest)
         finally:
-            running.remove(job.realm)
+            self.running.remove(guest.job.realm)
 
-    monkeypatch.setattr(Door, "_run", noted)
+
+async def test_t83_held_out_runs_alone(tmp_path: Path) -> None:
+    """Of two attempts at a time, none has a candidate's chamber while another's is on the held-out split."""
+    script = Together()
     points: list[Point] = [{"value": 3 * n, "held": 3 * n} for n in range(1, 9)]
-    async with scripted(task(tmp_path / "task"), None, *points, width=2) as session:
-        await session.run()
-        # Of two at a time the better one may be kept first, and the other is not asked about then.
-        asked = len(answers(session))
-    assert ["", ""] in together, "two at a time"
+    session = await ran(task(tmp_path / "task"), script, *points, width=2)
+    # Of two at a time the better one may be kept first, and the other is not asked about then.
+    asked = len(answers(session))
     assert asked > len(points) // 2
-    assert [names for names in together if "heldout" in names] == [["heldout"]] * asked
+    assert ["", ""] in script.seen, "two at a time"
+    assert [names for names in script.seen if "heldout" in names] == [["heldout"]] * asked

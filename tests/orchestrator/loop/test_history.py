@@ -10,11 +10,10 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Role
-from orchestrator.loop.history import History
 from orchestrator.proposers import Brief, Tried
 from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import Point, scripted, write_task
+from tests.orchestrator.loop.scripted import Point, ran, scripted, write_task
 
 POINTS: list[Point] = [{"value": 3}, {"value": 5}, {"value": 4, "do": "exit"}, {"value": 9}]
 
@@ -42,14 +41,10 @@ class Counting:
 
 async def test_past_is_shown(tmp_path: Path) -> None:
     """Every charged attempt is shown in its order, with merits where it has a score and None where it failed."""
-    async with scripted(write_task(tmp_path / "task"), None, *POINTS) as session:
-        await session.run()
-        past = session.bench.pasts[Role.SEARCH]
-        assert [tried.merits for tried in past.ended] == [(3.0,), (5.0,), None, (9.0,)]
-        assert [tried.number for tried in past.ended] == [1, 2, 3, 4]
-        assert past.ended[0].params == {"value": 3}
-        assert past.ended[1].parent_merits == (0.0,)
-        assert not past.running
+    past = (await ran(write_task(tmp_path / "task"), None, *POINTS)).bench.pasts[Role.SEARCH]
+    assert [(it.number, it.merits) for it in past.ended] == [(1, (3.0,)), (2, (5.0,)), (3, None), (4, (9.0,))]
+    assert (past.ended[0].params, past.ended[1].parent_merits) == ({"value": 3}, (0.0,))
+    assert not past.running
 
 
 @pytest.mark.parametrize("told", [False, True])
@@ -67,18 +62,28 @@ async def test_notes_of_a_judge_only_where_the_task_says_so(tmp_path: Path, told
 
 
 async def test_past_is_the_same_after_a_resume(tmp_path: Path) -> None:
-    """What is made again from the rows is what grew with the events."""
+    """What is made again from the rows is what grew with the events, in the ledger's order: also where the clock went
+    back, and later endings have earlier times.
+    """
     folder = write_task(tmp_path / "task")
     async with scripted(folder, None, *POINTS) as session:
+
+        def back(event: e.Event, _: str) -> None:
+            if isinstance(event, e.AttemptEnded):
+                session.clock.skip(-3600)
+
+        session.bench.book.observers.append(back)
         session.stop_at(e.AttemptEnded, 4)
         await session.run()
-        before = session.bench.pasts[Role.SEARCH]
+    before = session.bench.pasts[Role.SEARCH]
+    times = [session.nodes[it.node].ended_at for it in before.ended]
+    assert len(times) == 3
+    assert times == sorted(times, reverse=True)
+    trees = [draft.tree for name in ("1.1", "1.2", "1.3") for draft in session.state.drafts(name)]
     async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
-        bench = session.bench
-        again = History(bench.state, bench.ranking, Role.SEARCH, bench.pasts[Role.SEARCH]._baseline, bench.tree_here)
-        assert list(again.ended) == list(before.ended)
-        assert again.running == before.running
-        assert again._trees == before._trees
+        again = session.bench.pasts[Role.SEARCH]
+        assert (list(again.ended), again.running) == (list(before.ended), before.running)
+        assert [again.first_with(it) for it in trees] == [before.first_with(it) for it in trees] != []
 
 
 async def test_running_attempts_are_shown(tmp_path: Path) -> None:
@@ -96,28 +101,18 @@ async def test_known_files_are_not_paid_for(tmp_path: Path) -> None:
     """What was tried before is asked for again; where nothing else comes, the attempt ends without a charge."""
     script = Script()
     async with scripted(write_task(tmp_path / "task", high=13), script, {"value": 3}) as session:
-        proposer = Counting(3, 3, 3, 4)
+        proposer = Counting(3, 3, 3, 4, 0)
         session.bench.proposers[Role.SEARCH] = proposer
         await session.run()
-        nodes, accounts = session.bench.state.nodes, session.bench.book.accounts
-        assert [nodes[f"1.{n}"].ending for n in (1, 2, 3, 4)] == [
-            Ending.SCORED,
-            Ending.CANCELLED,
-            Ending.SCORED,
-            Ending.SCORED,
-        ]
+        nodes, accounts = session.state.nodes, session.accounts
+        ended = (Ending.SCORED, Ending.CANCELLED, Ending.SCORED, Ending.SCORED, Ending.CANCELLED)
+        assert tuple(nodes[f"1.{n}"].ending for n in range(1, 6)) == ended
         assert nodes["1.2"].why == "what is proposed was tried before: 1.1 has the same files"
         assert nodes["1.3"].params == {"value": 13}
         assert accounts.used(Account.ATTEMPTS) == 3
-        assert [brief.again for brief in proposer.asked] == [0, *range(8), 0, 1, 0]
-
-
-async def test_the_baseline_is_known(tmp_path: Path) -> None:
-    """A proposal that leads back to the baseline's files is not run a second time."""
-    async with scripted(write_task(tmp_path / "task"), None, {"value": 3}) as session:
-        session.bench.proposers[Role.SEARCH] = Counting(2, 0)
-        await session.run()
-        assert session.bench.state.nodes["1.2"].trials == 0
+        assert [brief.again for brief in proposer.asked] == [0, *range(8), 0, 1, 0, *range(8)]
+        assert "1 has the same files" in nodes["1.5"].why, "the baseline is known, too"
+        assert nodes["1.5"].trials == 0
 
 
 async def test_nothing_new_any_more(tmp_path: Path) -> None:
@@ -127,23 +122,3 @@ async def test_nothing_new_any_more(tmp_path: Path) -> None:
         finished = await session.run()
         assert finished.reason.startswith("20 times in a row nothing new was proposed")
         assert session.charged == 2
-
-
-async def test_a_clock_that_goes_back(tmp_path: Path) -> None:
-    """What is learnt is a fold in the ledger's order: a resume has it, though later endings have earlier times."""
-    folder = write_task(tmp_path / "task")
-    async with scripted(folder, None, *POINTS) as session:
-
-        def back(event: e.Event, _: str) -> None:
-            if isinstance(event, e.AttemptEnded):
-                session.clock.skip(-3600)
-
-        session.bench.book.observers.append(back)
-        session.stop_at(e.AttemptEnded, 4)
-        await session.run()
-        before = list(session.bench.pasts[Role.SEARCH].ended)
-        times = [session.bench.state.nodes[it.node].ended_at for it in before]
-        assert len(before) == 3
-        assert times == sorted(times, reverse=True)
-    async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
-        assert list(session.bench.pasts[Role.SEARCH].ended) == before

@@ -15,7 +15,7 @@ from orchestrator.task import Bool, Choice, Float, Int, Parameter, Parameters
 from orchestrator.wiring.reading import ask
 from sandbox import Job, Refused, Unavailable
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, ran, scripted, write_task
 
 SPACE: dict[str, Parameter] = {
     "rows": Int(low=1, high=9, step=2),
@@ -63,14 +63,19 @@ def test_half_a_character(field: str) -> None:
         Proposal(**said)
 
 
-@pytest.mark.parametrize("body", ["[]", "{}", "1", '"x"', "[" * 50_000, '{"text": "\\ud800"}', "{"])
-async def test_a_request_that_nobody_can_read(folder: Path, body: str) -> None:
-    """It is answered and forgotten; the campaign goes on."""
+async def test_a_request_that_nobody_can_read(folder: Path) -> None:
+    """It is answered and forgotten, and so is an injection on a node that the run does not know; the campaign goes
+    on.
+    """
+    bodies = ["[]", "{}", "1", '"x"', "[" * 50_000, '{"text": "\\ud800"}', "{"]
     async with scripted(folder, None, {"value": 3}) as session:
-        session.bench.book.ledger.ask("inject", body, "2026-01-01T00:00:00+00:00")
+        for body in bodies:
+            session.bench.book.ledger.ask("inject", body, "2026-01-01T00:00:00+00:00")
+        ask(folder, "inject", {"text": "x", "on": "9.9"})
         await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
-        assert session.bench.state.campaign.request == 1
+    assert session.nodes["1.1"].ending is Ending.SCORED
+    assert session.state.campaign.request == len(bodies) + 1 == len(session.of(e.RequestTaken))
+    assert not session.state.campaign.waiting
 
 
 async def test_a_guard_that_the_engine_refuses_does_not_pass(tmp_path: Path) -> None:
@@ -83,10 +88,8 @@ async def test_a_guard_that_the_engine_refuses_does_not_pass(tmp_path: Path) -> 
             raise Refused("more processors than there are")
 
     script.on_open = on_open
-    async with scripted(folder, script, {"value": 3}, {"value": 4}) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.ending, node.kept, "guard" in node.why) == (Ending.SCORED, False, True)
+    node = (await ran(folder, script, {"value": 3}, {"value": 4})).nodes["1.1"]
+    assert (node.ending, node.kept, "guard" in node.why) == (Ending.SCORED, False, True)
 
 
 async def test_an_engine_that_gives_no_chamber_does_not_use_up_the_proposals(tmp_path: Path) -> None:
@@ -102,17 +105,8 @@ async def test_an_engine_that_gives_no_chamber_does_not_use_up_the_proposals(tmp
 
     script.on_open = on_open
     points = [{"value": number} for number in range(1, 40)]
-    async with scripted(folder, script, *points, attempts=40) as session:
-        finished = await session.run()
-        assert finished.gave_up
-        assert "6 attempts in a row ended free and cost $0.00" in finished.reason
-        assert [it.node for it in session.of(e.Proposed)] == ["1", "1.1", "1.2"]
-        assert not session.of(e.AttemptQuarantined)
-
-
-async def test_an_injection_for_a_node_of_an_earlier_run(folder: Path) -> None:
-    """Is refused where its node is not known to the run."""
-    async with scripted(folder, None, {"value": 3}) as session:
-        ask(folder, "inject", {"text": "x", "on": "9.9"})
-        await session.run()
-        assert not session.bench.state.campaign.waiting
+    session = await ran(folder, script, *points, attempts=40)
+    assert session.ends[-1].gave_up
+    assert "6 attempts in a row ended free and cost $0.00" in session.reason
+    assert [it.node for it in session.of(e.Proposed)] == ["1", "1.1", "1.2"]
+    assert not session.of(e.AttemptQuarantined)

@@ -57,13 +57,10 @@ def branches(source: str) -> Iterator[int]:
 @pytest.mark.parametrize(
     "source",
     [
-        "if task.judge.mode == 'relay': ...",
-        "if task.judge.mode in ('relay', 'shared'): ...",
         "if stops and (mode := task.judge.mode) != 'data': ...",
         "mode = task.judge.mode\nif mode == 'data': ...",
         "if parts.tier is Tier.SHARED: ...",
         "x = 1 if Tier(name) is not other else 2",
-        "{Tier.DATA: 2}",
         "{'data': 2}[task.judge.mode]",
         "table.get(bench.tier)",
         "match task.judge.mode:\n    case 'relay': ...",

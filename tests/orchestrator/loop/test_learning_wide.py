@@ -1,8 +1,9 @@
 """A search that learns with several attempts in flight: all that it goes by is in the ledger, at any moment."""
 
 import asyncio
+import itertools
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
@@ -19,11 +20,10 @@ from orchestrator.meta.policy import View
 from orchestrator.proposers import Brief, Stalled, Tried
 from orchestrator.proposers.operators import Operators
 from orchestrator.wiring.beginning import How
-from orchestrator.wiring.ledgers import FILE
 from orchestrator.wiring.reading import ask
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.books import check_books, ledger_of
-from tests.orchestrator.loop.scripted import Scripted, scripted
+from tests.orchestrator.loop.scripted import Scripted, ran, scripted
 from tests.orchestrator.loop.test_operators import SOLVE, Reading, code_task, history
 
 WIDTH, ATTEMPTS = 4, 18
@@ -71,8 +71,8 @@ def known(session: Scripted) -> tuple[list[Tried], list[Tried], View | None]:
 def read_again(session: Scripted, state: State) -> tuple[list[Tried], list[Tried], View | None]:
     """The same by one who has the state alone."""
     bench = session.bench
-    past = History(state, bench.ranking, Role.SEARCH, bench.pasts[Role.SEARCH]._baseline, bench.tree_here)
-    meta = type(bench.meta)(bench.meta._learnt)
+    past = History(state, bench.ranking, Role.SEARCH, bench.pasts[Role.SEARCH].baseline, bench.tree_here)
+    meta = type(bench.meta)(bench.meta.learnt)
     return list(past.ended), list(past.running), meta.view(past.ended, past.running)
 
 
@@ -96,7 +96,7 @@ class Stalling:
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"islands": 2, "migrate": 3}, {"minimise": True}, {"width": 16, "attempts": 30}], ids=str
+    "more", [{"islands": 2, "migrate": 3}, {"minimise": True}, {"width": 16, "attempts": 30}], ids=str
 )
 async def test_what_is_learnt_is_in_the_ledger_at_any_moment(tmp_path: Path, more: dict[str, Any]) -> None:
     """After every event, with several in flight that end out of order: who ended, in which order, who is under way with
@@ -112,7 +112,7 @@ async def test_what_is_learnt_is_in_the_ledger_at_any_moment(tmp_path: Path, mor
 
         def compare(_: e.Event) -> None:
             nonlocal most
-            assert read_again(session, session.bench.state) == known(session)
+            assert read_again(session, session.state) == known(session)
             most = max(most, len(session.bench.pasts[Role.SEARCH].running))
 
         for kind in (e.Proposed, e.Promoted, e.AttemptEnded, e.AttemptRequeued):
@@ -131,23 +131,6 @@ def diff_of_solve(after: bytes) -> str:
     return "".join(unified_diff(*lines, "a/solve.py", "b/solve.py"))
 
 
-def killed_after(kind: type[e.Event], times: int) -> Callable[[Scripted, Path, Path], None]:
-    """Keep what is on disk at that moment, as kill -9 leaves it."""
-
-    def kill(session: Scripted, task: Path, copy: Path) -> None:
-        seen = 0
-
-        def take(_: e.Event) -> None:
-            nonlocal seen
-            seen += 1
-            if seen == times:
-                shutil.copytree(task, copy)
-
-        session.when(kind, take, on_disk=True)
-
-    return kill
-
-
 @pytest.mark.usefixtures("on_disk")
 @pytest.mark.parametrize("kind", [e.AttemptOpened, e.Proposed])
 async def test_several_in_flight_outlive_a_kill(tmp_path: Path, kind: type[e.Event]) -> None:
@@ -156,14 +139,15 @@ async def test_several_in_flight_outlive_a_kill(tmp_path: Path, kind: type[e.Eve
     """
     task, copy = code_task(tmp_path / "task"), tmp_path / "copy"
     async with scripted(task, Unlike(), **FLAGS) as session:
-        killed_after(kind, 11)(session, task, copy)
+        seen = itertools.count(1)
+        session.when(kind, lambda _: shutil.copytree(task, copy) if next(seen) == 11 else None, on_disk=True)
         await session.run()
     with ledger_of(copy) as ledger:
         before = State.from_rows(ledger.rows())
     async with scripted(copy, Unlike(), how=How.RESUME) as session:
         assert read_again(session, before) == known(session)
         await session.run()
-        state = session.bench.state
+        state = session.state
         assert session.charged == ATTEMPTS
         for node in before.nodes.values():
             after = state.nodes[node.id]
@@ -175,28 +159,27 @@ async def test_several_in_flight_outlive_a_kill(tmp_path: Path, kind: type[e.Eve
         check_books(ledger)
 
 
-@pytest.mark.parametrize("credit", ["lift", "lineage"])
-async def test_what_a_person_injects(tmp_path: Path, credit: str) -> None:
+async def test_what_a_person_injects(tmp_path: Path) -> None:
     """It is no evidence of any choice, and no draw; what is built on it is, also where its credit goes to ancestors.
     With several in flight, and after a resume, the ledger tells all of it.
     """
     task = code_task(tmp_path / "task")
     change = SOLVE.replace("2.0", "25.0").encode()
-    async with scripted(task, Unlike(), **{**FLAGS, "credit": credit, "selection": "champion"}) as session:
+    async with scripted(task, Unlike(), **{**FLAGS, "selection": "champion"}) as session:
 
         def inject(event: e.AttemptEnded) -> None:
             if event.node == "1":
                 ask(task, "inject", {"text": diff_of_solve(change), "description": "mine"})
 
         def compare(_: e.Event) -> None:
-            assert read_again(session, session.bench.state) == known(session)
+            assert read_again(session, session.state) == known(session)
 
         session.when(e.AttemptEnded, inject)
         for kind in (e.Proposed, e.AttemptEnded):
             session.when(kind, compare)
         session.stop_at(e.AttemptEnded, 12)
         await session.run()
-        injected = next(node for node in session.bench.state.nodes.values() if node.role is Role.INJECTED)
+        injected = next(node for node in session.state.nodes.values() if node.role is Role.INJECTED)
         assert (injected.kept, injected.drawn) == (True, None)
     async with scripted(task, Unlike(), how=How.RESUME) as session:
         await session.run()
@@ -204,41 +187,7 @@ async def test_what_a_person_injects(tmp_path: Path, credit: str) -> None:
         assert injected.id not in {it.node for it in ended}
         assert any(it.parent == injected.id for it in ended)
         assert view is not None
-        assert read_again(session, session.bench.state) == known(session)
-
-
-@pytest.mark.postgres
-@pytest.mark.usefixtures("database")
-@pytest.mark.parametrize("meta", ["lift", "gradient"])
-async def test_in_a_database(tmp_path: Path, meta: str) -> None:
-    """A search whose ledger is in PostgreSQL learns the same: stopped with several in flight and resumed, it knows what
-    the rows tell; one at a time it goes on with the very draws of a campaign that was never stopped.
-    """
-    task, flags = code_task(tmp_path / "wide"), {**FLAGS, "meta": meta}
-    async with scripted(task, Unlike(), **flags) as session:
-        session.stop_at(e.AttemptEnded, 8)
-        await session.run()
-    with ledger_of(task) as ledger:
-        before = State.from_rows(ledger.rows())
-    assert not (task / ".blastdoor" / FILE).exists()
-    async with scripted(task, Unlike(), how=How.RESUME) as session:
-        assert read_again(session, before) == known(session)
-        assert known(session)[2] is not None
-        await session.run()
-        assert session.charged == ATTEMPTS
-        assert read_again(session, session.bench.state) == known(session)
-
-    calm, stopped = code_task(tmp_path / "calm"), code_task(tmp_path / "stopped")
-    flags |= {"width": 1}
-    async with scripted(calm, Reading(), **flags) as session:
-        await session.run()
-        expected = history(session.bench.state)
-    async with scripted(stopped, Reading(), **flags) as session:
-        session.stop_at(e.AttemptEnded, 9)
-        await session.run()
-    async with scripted(stopped, Reading(), how=How.RESUME) as session:
-        await session.run()
-        assert history(session.bench.state) == expected
+        assert read_again(session, session.state) == known(session)
 
 
 STAGE = """
@@ -250,46 +199,45 @@ editable = ["solve.py"]
 command = ["combination"]
 [combine.search]
 proposer = "operators"
-meta = "{meta}"
+meta = "gradient"
 credit = "lineage"
 selection = "drawn"
 depth = 3
 [budget]
-combination = {attempts}
+combination = 18
 """
 
 
-async def base_and_stage(task: Path, meta: str, **flags: Any) -> Path:
+async def base_and_stage(task: Path, **flags: Any) -> Path:
     """Code is changed in both stages; the base stage is over, and it learnt, too. How many branches it made, and so how
     those of the stage are numbered and drawn, depends on who ended first where it was wide.
     """
     code_task(task)
     file = task / "blastdoor.toml"
-    file.write_text(file.read_text() + STAGE.format(meta=meta, attempts=ATTEMPTS))
+    file.write_text(file.read_text() + STAGE)
     (task / "combine").mkdir()
     (task / "combine" / "solve.py").write_text(SOLVE.replace("2.0", "7.0"))
-    async with scripted(task, Unlike(), **{**FLAGS, **flags}) as session:
-        await session.run()
-        assert session.charged == ATTEMPTS
+    assert (await ran(task, Unlike(), **{**FLAGS, **flags})).charged == ATTEMPTS
     return task
 
 
+def of_stage(session: Scripted) -> list[Any]:
+    return [it for it in history(session.state) if str(it[0]).startswith("2.")]
+
+
 @pytest.mark.touching("learning")
-@pytest.mark.parametrize("where", ["file", pytest.param("database", marks=pytest.mark.postgres)])
-@pytest.mark.parametrize("meta", ["lift", "gradient"])
-async def test_in_a_combination_stage(tmp_path: Path, request: pytest.FixtureRequest, meta: str, where: str) -> None:
+@pytest.mark.usefixtures("on_disk")
+async def test_in_a_combination_stage(tmp_path: Path) -> None:
     """A stage learns from its own attempts and from none of the base's: the first draw is by the usual weights. With
     several in flight, at any moment and after a resume, what it knows is in the ledger; one at a time, a stage that was
     stopped goes on with the very draws of one that was not.
     """
-    if where == "database":
-        request.getfixturevalue("database")
-    task = await base_and_stage(tmp_path / "wide", meta)
+    task = await base_and_stage(tmp_path / "wide")
     async with scripted(task, Unlike(), how=How.COMBINE, width=WIDTH) as stage:
-        assert (list(stage.bench.pasts[Role.SEARCH].ended), stage.options["meta"]) == ([], meta)
+        assert (list(stage.bench.pasts[Role.SEARCH].ended), stage.options["meta"]) == ([], "gradient")
 
         def compare(_: e.Event) -> None:
-            assert read_again(stage, stage.bench.state) == known(stage)
+            assert read_again(stage, stage.state) == known(stage)
 
         for kind in (e.Proposed, e.Promoted, e.AttemptEnded):
             stage.when(kind, compare)
@@ -299,19 +247,16 @@ async def test_in_a_combination_stage(tmp_path: Path, request: pytest.FixtureReq
         ended, _, view = known(stage)
         assert {it.node.split(".")[0] for it in ended} == {"2"}
         assert view is not None
-        assert read_again(stage, stage.bench.state) == known(stage)
+        assert read_again(stage, stage.state) == known(stage)
         await stage.run()
         numbers = [it.number for it in stage.bench.pasts[Role.SEARCH].ended]
         assert sorted(numbers) == list(range(1, ATTEMPTS + 1))
 
-    calm, stopped = [await base_and_stage(tmp_path / name, meta, width=1) for name in ("calm", "stopped")]
-    async with scripted(calm, Reading(), how=How.COMBINE, seed=3) as stage:
-        await stage.run()
-        expected = [it for it in history(stage.bench.state) if str(it[0]).startswith("2.")]
+    calm = await base_and_stage(tmp_path / "calm", width=1)
+    stopped = shutil.copytree(calm, tmp_path / "stopped")
+    expected = of_stage(await ran(calm, Reading(), how=How.COMBINE, seed=3))
     async with scripted(stopped, Reading(), how=How.COMBINE, seed=3) as stage:
         stage.stop_at(e.AttemptEnded, 9)
         await stage.run()
-    async with scripted(stopped, Reading(), how=How.RESUME) as stage:
-        await stage.run()
-        assert [it for it in history(stage.bench.state) if str(it[0]).startswith("2.")] == expected
+    assert of_stage(await ran(stopped, Reading(), how=How.RESUME)) == expected
     assert len(expected) == ATTEMPTS

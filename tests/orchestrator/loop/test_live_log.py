@@ -11,7 +11,7 @@ from tests.lag import MOST_S, longest_turn
 
 
 async def _written(log: LiveLog) -> None:
-    while writing := log._writing:
+    while writing := log.writing:
         await asyncio.wait([writing])
 
 
@@ -34,7 +34,7 @@ async def test_lines_in_their_order(tmp_path: Path) -> None:
 
 async def test_t82_a_flood_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes faster than it can be written takes no memory and no time of the loop: it is left out, and counted."""
-    monkeypatch.setattr(live_log, "_MOST_WAITING", 1000)
+    monkeypatch.setattr(live_log, "MOST_WAITING", 1000)
     path = tmp_path / "1.1-1.log"
 
     async def scene() -> None:
@@ -56,7 +56,7 @@ async def test_one_after_the_other(tmp_path: Path) -> None:
     path = tmp_path / "1.1-agent.log"
     first, second = LiveLog(path), LiveLog(path)
     first.line("old")
-    writing = first._writing
+    writing = first.writing
     assert writing
     first.close()
     second.line("new")
@@ -70,10 +70,10 @@ async def test_one_after_the_other(tmp_path: Path) -> None:
 async def test_a_disk_that_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure to write reaches the one that hears the chamber, with the next line."""
 
-    def full(*_: object) -> None:
+    async def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(live_log, "_append", full)
+    monkeypatch.setattr(live_log, "offload_disk", full)
     log = LiveLog(tmp_path / "1.1-1.log")
     log.line("one")
     await _written(log)

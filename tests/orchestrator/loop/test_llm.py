@@ -14,7 +14,7 @@ from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from tests.messages import MessagesServer, Refusal, Reply, Text
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import TUNE, scripted, write_task
+from tests.orchestrator.loop.scripted import TUNE, Scripted, scripted, write_task
 from tests.orchestrator.loop.test_models import CHEAP, MODEL, settings_for
 
 SMALL = CHEAP + "context = 6000\n"
@@ -37,6 +37,13 @@ def open_llm(
     return scripted(folder, script, how=how, settings=settings_for(server), **given)
 
 
+async def ran_llm(folder: Path, server: MessagesServer, how: How = How.START, **flags: Any) -> Scripted:
+    """A whole session."""
+    async with open_llm(folder, server, how, **flags) as session:
+        await session.run()
+    return session  # type: ignore[no-any-return]
+
+
 def told(server: MessagesServer, request: int = -1) -> str:
     return json.dumps(server.requests[request].body, ensure_ascii=False)
 
@@ -47,7 +54,7 @@ async def test_a_search_by_a_model(tmp_path: Path, messages_server: MessagesServ
     say(messages_server, change(11, old='  "value": 9'))
     async with open_llm(write_task(tmp_path, SMALL), messages_server, attempts=4) as session:
         finished = await session.run()
-        nodes = session.bench.state.nodes
+        nodes = session.nodes
         assert [(name, node.operator, node.description) for name, node in nodes.items()][1:] == [
             ("1.1", "draft", "set it to 3"),
             ("1.2", "draft", "set it to 9"),
@@ -56,9 +63,9 @@ async def test_a_search_by_a_model(tmp_path: Path, messages_server: MessagesServ
         ]
         assert finished.champion is not None
         assert finished.champion.id == "1.2.1"
-        campaign = session.bench.state.campaign
+        campaign = session.state.campaign
         assert (campaign.offered, campaign.distinct, campaign.calls) == (4, 4, 2)
-        drafts = [draft for name in nodes if name != "1" for draft in session.bench.state.drafts(name)]
+        drafts = [draft for name in nodes if name != "1" for draft in session.state.drafts(name)]
         assert {draft.model for draft in drafts} == {MODEL}
     first, second = messages_server.requests
     shared = [part["text"] for part in first.body["system"]][:2]
@@ -72,24 +79,22 @@ async def test_a_search_by_a_model(tmp_path: Path, messages_server: MessagesServ
 async def test_what_the_model_offers_is_told_back_once(tmp_path: Path, messages_server: MessagesServer) -> None:
     """Within one attempt and one allowance: two calls on the same node, and one charge."""
     say(messages_server, change(3, old="not there"), change(4))
-    async with open_llm(write_task(tmp_path, SMALL), messages_server, attempts=1) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
-        assert [it.node for it in session.of(e.ModelCallEnded)] == ["1.1", "1.1"]
-        assert session.charged == 1
-        assert "lines not found" in told(messages_server)
+    session = await ran_llm(write_task(tmp_path, SMALL), messages_server, attempts=1)
+    assert session.nodes["1.1"].ending is Ending.SCORED
+    assert [it.node for it in session.of(e.ModelCallEnded)] == ["1.1", "1.1"]
+    assert session.charged == 1
+    assert "lines not found" in told(messages_server)
 
 
 async def test_prose_ends_the_attempt_as_invalid(tmp_path: Path, messages_server: MessagesServer) -> None:
     """Something was asked and answered twice, so it is charged, with one clear line."""
     say(messages_server, "I would rather not.", "Really not.", change(4))
-    async with open_llm(write_task(tmp_path, SMALL), messages_server, attempts=2) as session:
-        await session.run()
-        first = session.bench.state.nodes["1.1"]
-        assert (first.ending, first.drafts) == (Ending.INVALID, 0)
-        assert first.why == "the model was asked twice and gave nothing to try: there is no change in its answer"
-        assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
-        assert session.charged == 2
+    session = await ran_llm(write_task(tmp_path, SMALL), messages_server, attempts=2)
+    first = session.nodes["1.1"]
+    assert (first.ending, first.drafts) == (Ending.INVALID, 0)
+    assert first.why == "the model was asked twice and gave nothing to try: there is no change in its answer"
+    assert session.nodes["1.2"].ending is Ending.SCORED
+    assert session.charged == 2
 
 
 async def test_a_refused_key_charges_nothing(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -112,36 +117,28 @@ async def test_t87_an_allowance_that_no_question_fits(tmp_path: Path, messages_s
     assert messages_server.requests == []
 
 
-async def test_a_failing_change_is_debugged(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """The model sees the change that failed and the code of its ending; of the log, nothing."""
+@pytest.mark.parametrize(
+    ("key", "does", "ending", "code"),
+    [
+        ("do", "failed", Ending.FAILED, "no score: failed, exit code 3"),
+        ("judge", "nan", Ending.INVALID, "no score: invalid, score is not finite"),
+    ],
+)
+async def test_t45_a_failing_change_is_debugged(
+    tmp_path: Path, messages_server: MessagesServer, key: str, does: str, ending: Ending, code: str
+) -> None:
+    """The model sees the change that failed and the code of its ending; of the log, nothing. Of a judge that cannot
+    score what a candidate made it sees a fixed code, whatever that judge says to the user.
+    """
     folder = write_task(tmp_path, SMALL + "proposals = 1\n")
-    broken = change("PRINTED AND LOGGED", old='  "value": 0').replace(
-        '"value": "PRINTED AND LOGGED"', '"value": 0, "do": "failed"'
-    )
+    broken = change("x").replace('"value": "x"', f'"value": 0, "{key}": "{does}"')
     say(messages_server, broken, change(4))
-    async with open_llm(folder, messages_server, attempts=2) as session:
-        await session.run()
-        nodes = session.bench.state.nodes
-        assert (nodes["1.1"].ending, nodes["1.2"].operator, nodes["1.2"].ending) == (
-            Ending.FAILED,
-            "debug",
-            Ending.SCORED,
-        )
+    nodes = (await ran_llm(folder, messages_server, attempts=2)).nodes
+    assert (nodes["1.1"].ending, nodes["1.2"].operator, nodes["1.2"].ending) == (ending, "debug", Ending.SCORED)
     last = told(messages_server)
-    assert "no score: failed, exit code 3" in last
-    assert '+  \\"value\\": 0, \\"do\\": \\"failed\\"' in last
+    assert code in last
+    assert f'+  \\"value\\": 0, \\"{key}\\": \\"{does}\\"' in last
     assert "value 0\\n" not in last
-
-
-async def test_t45_of_a_judge_only_the_code_is_told(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """A judge that cannot score what a candidate made says why to the user, and a fixed code to the model."""
-    folder = write_task(tmp_path, SMALL + "proposals = 1\n")
-    bad = change("x", old='  "value": 0').replace('"value": "x"', '"value": 0, "judge": "nan"')
-    say(messages_server, bad, change(4))
-    async with open_llm(folder, messages_server, attempts=2) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.INVALID
-    assert "no score: invalid, score is not finite" in told(messages_server)
 
 
 async def test_stopped_and_resumed_nothing_is_asked_twice(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -151,9 +148,8 @@ async def test_stopped_and_resumed_nothing_is_asked_twice(tmp_path: Path, messag
     async with open_llm(folder, messages_server, attempts=3) as session:
         session.stop_at(e.Promoted, 2)
         assert (await session.run()).reason == "Ctrl-C"
-    async with open_llm(folder, messages_server, How.RESUME) as session:
-        await session.run()
-        assert {node.phase for node in session.bench.state.nodes.values()} == {Phase.ENDED}
+    session = await ran_llm(folder, messages_server, How.RESUME)
+    assert {node.phase for node in session.nodes.values()} == {Phase.ENDED}
     assert len(messages_server.requests) == 1
 
 
@@ -165,7 +161,7 @@ async def test_points_by_a_model(tmp_path: Path, messages_server: MessagesServer
     folder = write_task(tmp_path, SMALL + "proposals = 2\n")
     async with open_llm(folder, messages_server, proposer="llm-params", attempts=2, width=2) as session:
         finished = await session.run()
-        assert sorted((session.bench.state.nodes[name].params or {})["value"] for name in ("1.1", "1.2")) == [2, 12]
+        assert sorted((session.nodes[name].params or {})["value"] for name in ("1.1", "1.2")) == [2, 12]
         assert finished.champion is not None
         assert len(messages_server.requests) == 2
     assert "99 is no value of value" in told(messages_server)
@@ -174,10 +170,9 @@ async def test_points_by_a_model(tmp_path: Path, messages_server: MessagesServer
 async def test_in_tuning_all_of_an_answer_compete(tmp_path: Path, messages_server: MessagesServer) -> None:
     """As many as the task tunes are asked for, and the best of them becomes the node."""
     say(messages_server, change(3) + change(9) + change(5))
-    async with open_llm(write_task(tmp_path, SMALL, TUNE), messages_server, attempts=1) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.drafts, node.promoted, node.description) == (3, 2, "set it to 9")
+    session = await ran_llm(write_task(tmp_path, SMALL, TUNE), messages_server, attempts=1)
+    node = session.nodes["1.1"]
+    assert (node.drafts, node.promoted, node.description) == (3, 2, "set it to 9")
     assert "Propose 3 changes" in told(messages_server)
 
 
@@ -198,24 +193,21 @@ async def test_a_workspace_with_a_secret(tmp_path: Path, messages_server: Messag
     folder = write_task(tmp_path, SMALL)
     (folder / "workspace" / "config.py").write_text("\nKEY = 'AKIA" + "A1B2C3D4E5F6G7H8'\n")
     with pytest.raises(TaskError, match=r"workspace/config\.py line 2 looks like an AWS key"):
-        async with open_llm(folder, messages_server, attempts=1):
-            pass
+        await ran_llm(folder, messages_server, attempts=1)
     assert not messages_server.requests
     assert not list((folder / ".blastdoor").glob("*.db"))
     task = folder / "blastdoor.toml"
     task.write_text(task.read_text().replace("[trial]", 'hidden = ["config.py"]\n\n[trial]'))
     say(messages_server, change(3))
-    async with open_llm(folder, messages_server, attempts=1) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+    session = await ran_llm(folder, messages_server, attempts=1)
+    assert session.nodes["1.1"].ending is Ending.SCORED
     assert "config.py" not in told(messages_server)
 
 
 async def test_a_context_that_is_too_small(tmp_path: Path, messages_server: MessagesServer) -> None:
     """Said before anything begins, with what is needed."""
     with pytest.raises(TaskError, match=r"model\.context: .* raise it, or shorten the statement"):
-        async with open_llm(write_task(tmp_path, CHEAP + "context = 1000\n"), messages_server):
-            pass
+        await ran_llm(write_task(tmp_path, CHEAP + "context = 1000\n"), messages_server)
 
 
 async def test_an_arm_that_asks_nobody_goes_on(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -228,7 +220,7 @@ async def test_an_arm_that_asks_nobody_goes_on(tmp_path: Path, messages_server: 
     flags: dict[str, Any] = {"proposer": "hybrid", "arms": "random,llm", "attempts": 16, "usd": 0.04, "width": 1}
     async with open_llm(task, messages_server, seed=2, **flags) as session:
         finished = await session.run()
-        nodes = [node for node in session.bench.state.nodes.values() if node.parent]
+        nodes = [node for node in session.nodes.values() if node.parent]
         made = [node.drawn.arms["proposer"].option if node.drawn else "" for node in nodes]
         assert (session.charged, made.count("llm")) == (16, 1), finished.reason
     assert len(messages_server.requests) == 1

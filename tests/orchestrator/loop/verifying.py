@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from orchestrator.domain import events as e
 from orchestrator.domain.model_use import CallEnding, ModelRole, Tokens
@@ -36,27 +36,34 @@ def nonce_of(prompt: str) -> str:
     return found[1]
 
 
-class Verifying:
-    """Answers review after review; the last answer is repeated. An exception is raised instead of an answer."""
+class FakeLine:
+    """The parts that ask models, a line, and what is heard on it, in one; users get a line, too, and do not ask."""
 
-    def __init__(self, bench: Workbench, *answers: Say | Exception, microdollars: int = 1_000) -> None:
-        self._bench = bench
-        self._answers = answers
-        self._microdollars = microdollars
-        self.prompts: list[str] = []
-        self.asked: list[dict[str, Any]] = []
+    token = "t"
+    unanswered = False
+    refusal = None
+    barred = None
+    models: Sequence[str] = ()
+    allowances: Mapping[ModelRole, Allowance] = {}
+
+    def __init__(self) -> None:
         self.lines: list[tuple[str, ModelRole]] = []
 
-    @asynccontextmanager
-    async def watched(self, node: str, role: ModelRole, lasts_s: float) -> AsyncIterator["Verifying"]:
-        """Users get a line, too; those that are scripted do not ask on it."""
-        del lasts_s
-        self.lines.append((node, role))
-        yield self
+    @property
+    def line(self) -> Self:
+        return self
 
     @property
-    def line(self) -> "Verifying":
+    def grants(self) -> Self:
         return self
+
+    @property
+    def app(self) -> App:
+        raise NotImplementedError
+
+    def may_propose(self, node: str) -> bool:
+        """Users are scripted: what they do costs nothing."""
+        return bool(node)
 
     async def heard(self, signal: object) -> None:
         raise NotImplementedError
@@ -64,24 +71,11 @@ class Verifying:
     async def until_stalled(self, work: Coroutine[Any, Any, Result]) -> Result:
         return await work
 
-    token = "none"
-    unanswered = False
-    refusal = None
-    barred = None
-    models: Sequence[str] = ("a-verifier",)
-    allowances: Mapping[ModelRole, Allowance] = {}
-
-    @property
-    def grants(self) -> "Verifying":
-        return self
-
-    def may_propose(self, node: str) -> bool:
-        """Users are scripted: what they do costs nothing."""
-        return bool(node)
-
-    @property
-    def app(self) -> App:
-        raise NotImplementedError
+    @asynccontextmanager
+    async def watched(self, node: str, role: ModelRole, lasts_s: float) -> AsyncIterator[Self]:
+        del lasts_s
+        self.lines.append((node, role))
+        yield self
 
     async def ask(
         self,
@@ -94,13 +88,34 @@ class Verifying:
         temperature: float | None = None,
     ) -> Answer:
         assert temperature is None
-        self.asked.append({"system": system, "max_tokens": max_tokens, "model": model, "thinking": thinking})
-        self.prompts.append(messages[0]["content"])
+        asked = {"system": system, "max_tokens": max_tokens, "model": model, "thinking": thinking}
+        return await self.answer(messages[-1]["content"], asked)
+
+    async def answer(self, prompt: str, asked: Mapping[str, Any]) -> Answer:
+        raise NotImplementedError
+
+
+class Verifying(FakeLine):
+    """Answers review after review; the last answer is repeated. An exception is raised instead of an answer."""
+
+    models = ("a-verifier",)
+
+    def __init__(self, bench: Workbench, *answers: Say | Exception, microdollars: int = 1_000) -> None:
+        super().__init__()
+        self._bench = bench
+        self._answers = answers
+        self._microdollars = microdollars
+        self.prompts: list[str] = []
+        self.asked: list[Mapping[str, Any]] = []
+
+    async def answer(self, prompt: str, asked: Mapping[str, Any]) -> Answer:
+        self.asked.append(asked)
+        self.prompts.append(prompt)
         record_call(self._bench, self.lines[-1][0], ModelRole.VERIFIER, self._microdollars)
-        answer = self._answers[min(len(self.prompts), len(self._answers)) - 1]
-        if isinstance(answer, Exception):
-            raise answer
-        return Answer(answer(self.prompts[-1]), "a-verifier", "end_turn", Tokens(input=40, output=10))
+        said = self._answers[min(len(self.prompts), len(self._answers)) - 1]
+        if isinstance(said, Exception):
+            raise said
+        return Answer(said(prompt), "a-verifier", "end_turn", Tokens(input=40, output=10))
 
 
 def record_call(bench: Workbench, node: str, role: ModelRole, microdollars: int) -> None:
