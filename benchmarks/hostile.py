@@ -173,7 +173,7 @@ async def opened_campaign(folder: Path, hostile: Hostile, attempts: int = 2) -> 
         for start in range(0, len(hostile.log) if attacks else 0, PIECE):
             guest.log(hostile.log[start : start + PIECE])
         if attacks and hostile.words:
-            guest._link.say(Stream.STDOUT, hostile.words)
+            guest.link.say(Stream.STDOUT, hostile.words)
         guest.out.update(hostile.outputs if attacks else {"answer": b"1"})
         return 0
 

@@ -319,10 +319,17 @@ async def scripted(
 
 
 async def ran(
-    folder: Path, script: Script | None = None, *proposed: Point | list[Point] | Act, how: How = How.START, **flags: Any
+    folder: Path,
+    script: Script | None = None,
+    *proposed: Point | list[Point] | Act,
+    how: How = How.START,
+    stop: tuple[type[e.Event], int] | None = None,
+    **flags: Any,
 ) -> Scripted:
-    """A whole session, over."""
+    """A whole session, over; or stopped at the so-manieth event of a kind."""
     async with scripted(folder, script, *proposed, how=how, **flags) as session:
+        if stop:
+            session.stop_at(*stop)
         await session.run()
     return session
 

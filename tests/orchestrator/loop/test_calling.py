@@ -22,7 +22,7 @@ from orchestrator.wiring.beginning import How
 from sandbox import Job, Unavailable
 from sandbox.backends.fake.backend import Died, Guest
 from tests.orchestrator.loop.script import HELD, Script, params_of
-from tests.orchestrator.loop.scripted import HELDOUT, Scripted, Virtual, ran, scripted, write_task, written
+from tests.orchestrator.loop.scripted import HELDOUT, Point, Scripted, Virtual, ran, scripted, write_task, written
 from tests.orchestrator.loop.test_combining import BUDGET, COMBINE, base_stage
 from tests.orchestrator.loop.test_standing_still import sleeps
 
@@ -228,9 +228,9 @@ def test_t88_time_that_passed_in_our_sleep(tmp_path: Path, virtual: Virtual, who
     nobody pays, and the whole trial is run again.
     """
     folder, script = write_both(tmp_path), Calling()
-    asleep = {"value": 7, "served": "sleeps"} if who == "member" else {"value": 7}
+    asleep: Point = {"value": 7, "served": "sleeps"} if who == "member" else {"value": 7}
     virtual.run(ran(folder, Script(), written(asleep), written({"value": 5}), written({"value": 3})))
-    point = {"value": 2, "calls": ["1.1"]} if who == "member" else {"value": 2, "then": "sleeps", "calls": ["1.1"]}
+    point: Any = {"value": 2, "calls": ["1.1"]} if who == "member" else {"value": 2, "then": "sleeps", "calls": ["1.1"]}
 
     async def sleepy() -> Scripted:
         async with scripted(folder, script, written(point), how=How.COMBINE) as session:

@@ -134,7 +134,7 @@ async def test_no_more_chambers_than_were_reserved(tmp_path: Path, breaks: dict[
         # Two trials with their judgings, and one judging of the baseline, or the guard and the held-out split.
         assert len(longest) == (3 if "judge" in breaks else 5 if breaks else 7)
         assert sum(longest) <= held
-        assert session.state.nodes["1.1"].kept is (not breaks)
+        assert session.nodes["1.1"].kept is (not breaks)
 
 
 async def test_reservation_that_can_never_fit(folder: Path) -> None:
@@ -184,7 +184,7 @@ async def test_wall_clock(folder: Path) -> None:
         session.when(e.TrialIntended, late)
         finished = await session.run()
         assert "have passed" in finished.reason
-        assert session.state.nodes["1.2"].ending is Ending.INTERRUPTED
+        assert session.nodes["1.2"].ending is Ending.INTERRUPTED
         assert session.charged == 1
 
 

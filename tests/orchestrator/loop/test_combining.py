@@ -335,9 +335,7 @@ async def test_no_room_for_a_stage(tmp_path: Path) -> None:
     """
     folder = write_both(tmp_path / "task", HELDOUT.replace("step = 1", "step = 1\nqueries = 5"))
     points: list[Point] = [{"value": value, "held": value * 10} for value in (3, 1, 7, 9, 5)]
-    async with scripted(folder, None, *points) as session:
-        session.stop_at(e.AttemptOpened, 6)
-        await session.run()
+    session = await ran(folder, None, *points, stop=(e.AttemptOpened, 6))
     (queued,) = session.state.unfinished
     for caps, told in (
         ({"wall": "1ms"}, r"\d+s of 0s have passed"),
@@ -354,9 +352,7 @@ async def test_a_candidate_that_waits_for_a_person(both: Path) -> None:
     """A stage would cancel what was found better and waits for a word, so it is not begun before that is said."""
     await base_stage(both)
     points: list[Point] = [*POINTS, {"value": 50}]
-    async with scripted(both, None, *points, how=How.RESUME, ask=True, attempts=len(points)) as session:
-        session.stop_at(e.PromotionAsked, 1)
-        await session.run()
+    session = await ran(both, None, *points, how=How.RESUME, ask=True, attempts=len(points), stop=(e.PromotionAsked, 1))
     (waiting,) = session.state.unfinished
     told = rf"combinations are not begun: {waiting} waits for your word; `accept {waiting}` or `decline {waiting}`"
     with pytest.raises(NoRoom, match=told):
@@ -495,6 +491,6 @@ async def test_what_changed_since_a_stage_began(both: Path) -> None:
     for start in ("best", "2"):
         with pytest.raises(CannotOpen, match=r"is a combination, .* begin with a base, like 1\.3, the best of run 1"):
             await begin(both, How.NEW_RUN, start=start)
-    for number, (how, flags) in enumerate(((How.COMBINE, {}), (How.NEW_RUN, {"start": "1.3"})), 3):
-        async with scripted(both, None, {"value": 8}, how=how, **flags) as session:
+    for number, (how, begins) in enumerate(((How.COMBINE, None), (How.NEW_RUN, "1.3")), 3):
+        async with scripted(both, None, {"value": 8}, how=how, start=begins) as session:
             assert session.state.campaign.run == number

@@ -44,11 +44,10 @@ async def test_promoted_before_the_tunes_were_raised(tmp_path: Path, monkeypatch
         with pytest.raises(Fenced):
             await session.run()
     monkeypatch.undo()
-    async with scripted(folder, None, drafts, how=How.RESUME, tunes=10) as session:
-        await session.run()
-        node = session.state.nodes["1.1"]
-        assert node.ending is Ending.SCORED
-        assert node.promoted == 1
+    session = await ran(folder, None, drafts, how=How.RESUME, tunes=10)
+    node = session.nodes["1.1"]
+    assert node.ending is Ending.SCORED
+    assert node.promoted == 1
 
 
 async def test_control_that_the_task_no_longer_wants(tmp_path: Path) -> None:
@@ -75,7 +74,7 @@ async def test_guard_that_came_later_is_paid_for(folder: Path) -> None:
         await session.run()
         accounts = session.accounts
         assert accounts.used(Account.SECONDS) <= (ATTEMPT_S + 5) * 1000
-        assert session.state.nodes["1.1"].guarded == {"late": True}
+        assert session.nodes["1.1"].guarded == {"late": True}
 
 
 async def test_width_of_a_resume(folder: Path) -> None:

@@ -75,9 +75,7 @@ async def test_a_combination_stage(tmp_path: Path) -> None:
     """It is stopped while its pool is filled, goes on, and everything of it is in the database, too."""
     folder = write_both(tmp_path / "task", HELDOUT)
     await base_stage(folder)
-    async with scripted(folder, None, {"value": 9}, how=How.COMBINE) as stage:
-        stage.stop_at(e.MemberEnded, 1)
-        await stage.run()
+    await ran(folder, None, {"value": 9}, how=How.COMBINE, stop=(e.MemberEnded, 1))
     assert (await ran(folder, None, {"value": 9}, how=How.RESUME)).champion == "2.1"
     with read_campaign(folder) as reading:
         assert [member.node for member in reading.state.run.pool] == ["1.3", "1.4", "1.1"]

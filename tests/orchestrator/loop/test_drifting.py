@@ -96,7 +96,7 @@ async def test_screened_by_fresh_measurements(folder: Path) -> None:
         await session.run()
         assert session.champion == "1.21"
         # One of the champion's runs for every four attempts at most, and as many at first as screening needs.
-        untested = [node for node in session.state.nodes.values() if node.certification is None]
+        untested = [node for node in session.nodes.values() if node.certification is None]
         runs = sum(bool(trial.subject) for node in untested for trial in session.state.trials_of(node.id))
         assert runs <= 4 + 20 / 4
 
@@ -111,7 +111,7 @@ async def test_not_worse_is_enough(folder: Path, value: int, kept: bool, why: st
     async with scripted(folder, script, {"value": value, "a": 1}, aim=Aim.NOT_WORSE) as session:
         script.noise = drifting(session.state, DRIFTS["season"], 0.5)
         await session.run()
-        node = session.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert node.kept is kept
         assert node.why.startswith(why)
         (opened,) = session.of(e.CertificationOpened)

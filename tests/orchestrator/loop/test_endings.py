@@ -60,14 +60,6 @@ def test_candidate_pays(tmp_path: Path, virtual: Virtual, point: Point, ending: 
     assert node.spent == node.booked
 
 
-async def test_nan_is_a_fault(folder: Path) -> None:
-    """A score that is not a number is no score: the judging has a fault with a fixed code and no verdict."""
-    trial = (await ran(folder, None, {"value": 3, "judge": "nan"})).state.trials["1.1-1"]
-    assert trial.verdict is None
-    assert trial.fault is not None
-    assert "finite" in trial.fault
-
-
 async def test_refused_change(folder: Path) -> None:
     """A change that is refused is invalid and charged; no chamber is opened for it."""
     script = Script()

@@ -111,7 +111,7 @@ async def test_where_nobody_is_asked(folder: Path, flags: dict[str, Any]) -> Non
 async def test_resume_goes_on_alike(tmp_path: Path) -> None:
     """Stopped in the middle and resumed, the same attempts get the same versions, and the same is decided."""
     dealt = []
-    for at in (0, 8, 15, 18):
+    for at in (0, 8, 18):
         folder = write_evolving(tmp_path / str(at))
         async with evolving(folder, Users(BETTER), Evolver(notes("Better"), "prose"), attempts=40) as session:
             if at:
@@ -121,7 +121,7 @@ async def test_resume_goes_on_alike(tmp_path: Path) -> None:
             evolver = Evolver("prose" if session.state.campaign.challengers else notes("Better"))
             session = await evolved(folder, Users(BETTER), evolver, how=How.RESUME)
         dealt.append([node.playbook for node in session.nodes.values() if node.role is Role.SEARCH])
-    assert dealt[1:] == [dealt[0]] * 3
+    assert dealt[1:] == [dealt[0]] * 2
     assert 2 in dealt[0]
 
 
@@ -234,4 +234,4 @@ async def test_a_new_run_ends_the_contest(folder: Path) -> None:
         await session.run()
         assert versions(session)[1] == (2, "evolver", "not used")
         assert "a new run" in session.state.playbooks[2].fate
-        assert {node.playbook for node in session.state.nodes.values() if node.id.startswith("2.")} == {1}
+        assert {node.playbook for node in session.nodes.values() if node.id.startswith("2.")} == {1}

@@ -16,7 +16,7 @@ from orchestrator.proposers import Brief
 from orchestrator.watch.pulse import Cause, Life, Pulse
 from orchestrator.wiring.beginning import How
 from tests.messages import MessagesServer
-from tests.orchestrator.loop.scripted import TUNE, Act, Point, Scripted, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import TUNE, Act, Point, Scripted, proposal, ran, scripted, write_task
 from tests.orchestrator.loop.test_free_endings import stalling
 from tests.orchestrator.loop.test_models import CHEAP, open_asking
 
@@ -39,17 +39,15 @@ def words_of(value: int) -> list[Point]:
     return [{"value": value + number, "tuned": value} for number in range(31)]
 
 
-async def test_t87_an_agent_that_tunes_and_loops_is_ended_by_default(
-    tmp_path: Path, messages_server: MessagesServer
-) -> None:
+async def test_t87_an_agent_that_tunes_and_loops_is_ended(tmp_path: Path, messages_server: MessagesServer) -> None:
     """At one attempt: it is never used up, so the endings are counted; a tune or a proposal does not clear that."""
-    folder = write_task(tmp_path, CHEAP, TUNE)
-    async with open_asking(folder, messages_server, *[looping(-5)] * 30, attempts=1, words=words_of(-5)) as session:
+    folder = write_task(tmp_path, CHEAP, TUNE, "[stall]\nin_a_row = 5\n")
+    async with open_asking(folder, messages_server, *[looping(-5)] * 9, attempts=1, words=words_of(-5)) as session:
         finished = await session.run()
         assert finished.gave_up
-        assert "20 attempts in a row ended free" in finished.reason
+        assert "5 attempts in a row ended free" in finished.reason
         assert session.charged == 0
-        assert len(session.of(e.StallFound)) == 20
+        assert len(session.of(e.StallFound)) == 5
         assert not session.of(e.BreakerOpened), "the model answers, so it is the agents' doing"
 
 
@@ -58,7 +56,7 @@ async def test_t87_a_draft_that_was_tuned_well_is_submitted(tmp_path: Path, mess
     folder = write_task(tmp_path, CHEAP, TUNE, "[stall]\nafter = 2\n")
     async with open_asking(folder, messages_server, looping(7), looping(7), attempts=1, words=words_of(7)) as session:
         finished = await session.run()
-        node = session.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.ending, node.kept, session.charged) == (Ending.SCORED, True, 1)
         assert (node.stalls, len(session.of(e.StallFound))) == (1, 2)
         assert not session.of(e.AttemptQuarantined)
@@ -70,7 +68,7 @@ async def test_a_draft_that_is_no_better_is_not(tmp_path: Path, messages_server:
     folder = write_task(tmp_path, CHEAP, TUNE, "[stall]\nafter = 2\nin_a_row = 2\n")
     async with open_asking(folder, messages_server, looping(0), attempts=1, words=words_of(0)) as session:
         await session.run()
-        assert session.state.nodes["1.1"].phase is Phase.QUARANTINED
+        assert session.nodes["1.1"].phase is Phase.QUARANTINED
 
 
 async def test_a_person_lets_it_go_on_and_a_crash_does_not(tmp_path: Path) -> None:
@@ -117,11 +115,10 @@ async def test_an_attempt_that_is_used_up_begins_the_count_anew(tmp_path: Path) 
 
         return act
 
-    async with scripted(folder, None, *(once(value) for value in range(1, 6))) as session:
-        finished = await session.run()
-        assert not finished.gave_up
-        assert session.charged == 5
-        assert session.accounts.losses.endings == 5
+    session = await ran(folder, None, *(once(value) for value in range(1, 6)))
+    assert not session.ends[-1].gave_up
+    assert session.charged == 5
+    assert session.accounts.losses.endings == 5
 
 
 @pytest.mark.parametrize(
@@ -140,5 +137,5 @@ async def test_the_default_in_dollars_is_never_less_than_a_few_attempts(folder: 
     async with scripted(folder, None, {"value": 1}) as session:
         cheap = FreeBound.of(session.bench)
         dear = FreeBound.of(replace(session.bench, asking=Spent(microdollars=10_000_000)))
-    assert cheap.microdollars == 5_000_000
+    assert (cheap.endings, cheap.microdollars) == (20, 5_000_000)
     assert dear.microdollars == 30_000_000

@@ -121,7 +121,7 @@ async def test_nothing_runs_during_the_back_off(tmp_path: Path, command: str) ->
     async with scripted(folder, script, {"value": 3}) as session:
 
         def look(event: e.AttemptRequeued) -> None:
-            node = session.state.nodes[event.node]
+            node = session.nodes[event.node]
             assert node.guarding is None
             assert all(trial.judging is None for trial in session.state.trials_of(event.node))
             session.campaign.stop("enough")
@@ -130,7 +130,7 @@ async def test_nothing_runs_during_the_back_off(tmp_path: Path, command: str) ->
         session.when(e.AttemptRequeued, look)
         await session.run()
         assert len(session.of(e.AttemptRequeued)) == 1
-        assert session.state.nodes["1.1"].spent.milliseconds < 100_000
+        assert session.nodes["1.1"].spent.milliseconds < 100_000
 
 
 def comes_back(session: Scripted) -> None:
@@ -151,7 +151,7 @@ async def test_t80_refunds_of_a_lineage_are_capped(tmp_path: Path) -> None:
     async with scripted(folder, None, {"value": 3, "do": "cut"}) as session:
         comes_back(session)
         await session.run()
-        node = session.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.phase, node.trials) == (Phase.QUARANTINED, 3)
         assert "lineage" in node.why
         assert (session.charged, session.state.campaign.refunds) == (0, {"1.1": 3})
@@ -169,8 +169,8 @@ async def test_refunds_are_counted_along_the_lineage(tmp_path: Path) -> None:
     async with scripted(folder, None, parent, child, branching=True, depth=2, attempts=2) as session:
         comes_back(session)
         await session.run()
-        assert session.state.nodes["1.1"].ending is Ending.SCORED
-        found = session.state.nodes["1.1.1"]
+        assert session.nodes["1.1"].ending is Ending.SCORED
+        found = session.nodes["1.1.1"]
         assert (found.phase, found.trials) == (Phase.QUARANTINED, 2), "the second time, a control job had passed before"
 
 

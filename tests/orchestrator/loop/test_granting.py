@@ -24,7 +24,7 @@ async def test_what_was_paid_for_is_run(tmp_path: Path, messages_server: Message
     say(messages_server, change(3) + change(9) + change(5))
     async with open_llm(write_task(tmp_path, SMALL), messages_server, attempts=3, usd=0.05) as session:
         await session.run()
-        nodes = session.state.nodes
+        nodes = session.nodes
         assert [nodes[f"1.{n}"].ending for n in (1, 2, 3)] == [Ending.SCORED] * 3
         assert reserved(session) == {"1#1": 0, "1.1#1": 50_000, "1.2#1": 0, "1.3#1": 0}
     assert len(messages_server.requests) == 1
@@ -57,7 +57,7 @@ async def test_the_last_questions_get_what_is_left(tmp_path: Path, messages_serv
         finished = await session.run()
         assert finished.reason.startswith("usd: $0.0")
         assert accounts.used(Account.USD) > 30_000
-        burnt = [it for it in session.state.nodes.values() if it.number and it.ending is Ending.INVALID]
+        burnt = [it for it in session.nodes.values() if it.number and it.ending is Ending.INVALID]
         assert len(burnt) <= 1
     assert all(granted == held for granted, held in lines)
     assert lines[0][0] == 50_000
@@ -73,7 +73,7 @@ async def test_too_little_is_tried_once(tmp_path: Path, messages_server: Message
         assert models is not None
         session.when(e.AttemptEnded, lambda event: models.grants.seen.clear() if event.node == "1.1.2" else None)
         await session.run()
-        nodes = [it for name, it in session.state.nodes.items() if name != "1"]
+        nodes = [it for name, it in session.nodes.items() if name != "1"]
         *paid, last = nodes
         assert session.charged == len(paid) == 3
         assert (last.phase, last.stalls, last.spent.microdollars) == (Phase.QUEUED, 1, 0)
@@ -93,7 +93,7 @@ async def test_who_finds_its_change_gone_asks_nobody(tmp_path: Path, messages_se
 
         session.when(e.AttemptOpened, tell)
         await session.run()
-        gone = session.state.nodes["1.2"]
+        gone = session.nodes["1.2"]
         assert (gone.ending, gone.spent.microdollars) == (Ending.CANCELLED, 0)
         assert session.charged == 2
         assert list(reserved(session).values()) == [0, 50_000, 0, 50_000]

@@ -15,7 +15,7 @@ from orchestrator.judge.guest.blastdoor_values import encode
 from orchestrator.wiring.beginning import How
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.relay_script import LARGE, RelayScript, judge, write_relay_task
-from tests.orchestrator.loop.scripted import Point, Scripted, scripted
+from tests.orchestrator.loop.scripted import Point, Scripted, ran, scripted
 
 STREAMS: Point = {"value": judge("streams")}
 WHOLE = b"C" + encode(["solve", LARGE])
@@ -102,9 +102,8 @@ async def test_a_stop_in_the_middle(task: Path) -> None:
         assert (session.charged, node.booked, session.accounts.holds) == (0, node.spent, {})
         assert not script.world.chambers
     script = Halfway()
-    async with scripted(task, script, STREAMS, how=How.RESUME) as session:
-        await session.run()
-        check_scored(session, script)
+    session = await ran(task, script, STREAMS, how=How.RESUME)
+    check_scored(session, script)
 
 
 async def test_a_pause_in_the_middle(task: Path) -> None:

@@ -255,14 +255,12 @@ async def test_provider_fails(tmp_path: Path, lost: str) -> None:
 async def test_engine_is_cut(tmp_path: Path, fault: Point) -> None:
     """A chamber that is lost with its engine is nobody's fault: the attempt is refunded, with what it spent on it."""
     script = Script()
-    async with scripted(task(tmp_path / "task"), script, {"value": 5, **fault}) as session:
-        session.stop_at(e.AttemptRequeued, 1)
-        await session.run()
-        node = session.nodes["1.1"]
-        assert (node.phase, node.ending) == (Phase.QUEUED, Ending.INFRASTRUCTURE)
-        assert session.of(e.HeldOutAsked)[-1].interrupted
-        assert session.state.campaign.asked == 2
-        script.world.answers = True
+    session = await ran(task(tmp_path / "task"), script, {"value": 5, **fault}, stop=(e.AttemptRequeued, 1))
+    node = session.nodes["1.1"]
+    assert (node.phase, node.ending) == (Phase.QUEUED, Ending.INFRASTRUCTURE)
+    assert session.of(e.HeldOutAsked)[-1].interrupted
+    assert session.state.campaign.asked == 2
+    script.world.answers = True
 
 
 async def test_worst_case_covers_it(tmp_path: Path) -> None:

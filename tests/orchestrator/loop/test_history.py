@@ -51,14 +51,13 @@ async def test_past_is_shown(tmp_path: Path) -> None:
 async def test_notes_of_a_judge_only_where_the_task_says_so(tmp_path: Path, told: bool) -> None:
     """They are recorded in any case."""
     more = "[model]\nnotes = true\n" if told else ""
-    async with scripted(write_task(tmp_path / "task", more), None, {"value": 3, "notes": "row 7 is off"}) as session:
-        await session.run()
-        bench = session.bench
-        [tried] = bench.pasts[Role.SEARCH].ended
-        verdict = bench.state.nodes[tried.node].verdict
-        assert verdict
-        assert verdict.notes == "row 7 is off"
-        assert tried.notes == ("row 7 is off" if told else "")
+    session = await ran(write_task(tmp_path / "task", more), None, {"value": 3, "notes": "row 7 is off"})
+    bench = session.bench
+    [tried] = bench.pasts[Role.SEARCH].ended
+    verdict = bench.state.nodes[tried.node].verdict
+    assert verdict
+    assert verdict.notes == "row 7 is off"
+    assert tried.notes == ("row 7 is off" if told else "")
 
 
 async def test_past_is_the_same_after_a_resume(tmp_path: Path) -> None:
@@ -79,7 +78,7 @@ async def test_past_is_the_same_after_a_resume(tmp_path: Path) -> None:
     times = [session.nodes[it.node].ended_at for it in before.ended]
     assert len(times) == 3
     assert times == sorted(times, reverse=True)
-    trees = [draft.tree for name in ("1.1", "1.2", "1.3") for draft in session.state.drafts(name)]
+    trees = [draft.tree or "" for name in ("1.1", "1.2", "1.3") for draft in session.state.drafts(name)]
     async with scripted(folder, None, *POINTS, how=How.RESUME) as session:
         again = session.bench.pasts[Role.SEARCH]
         assert (list(again.ended), again.running) == (list(before.ended), before.running)
@@ -104,7 +103,7 @@ async def test_known_files_are_not_paid_for(tmp_path: Path) -> None:
         proposer = Counting(3, 3, 3, 4, 0)
         session.bench.proposers[Role.SEARCH] = proposer
         await session.run()
-        nodes, accounts = session.state.nodes, session.accounts
+        nodes, accounts = session.nodes, session.accounts
         ended = (Ending.SCORED, Ending.CANCELLED, Ending.SCORED, Ending.SCORED, Ending.CANCELLED)
         assert tuple(nodes[f"1.{n}"].ending for n in range(1, 6)) == ended
         assert nodes["1.2"].why == "what is proposed was tried before: 1.1 has the same files"

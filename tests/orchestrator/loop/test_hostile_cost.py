@@ -60,16 +60,21 @@ def offering(text: str) -> Act:
 
 
 async def test_t82_a_rewrite_of_many_files(tmp_path: Path) -> None:
-    """It is compared within one budget, off the loop; an honest sibling is scored, and the attempt is charged."""
+    """It is compared within one budget, off the loop; an honest sibling is scored, and the attempt is charged. A
+    person's change is read in the same way.
+    """
 
     async def scene() -> None:
-        acts = (offering(rewrite()), {"value": 3, "takes": 0.2})
-        async with scripted(write_wide(tmp_path), None, *acts, width=2) as session:
+        acts, folder = (offering(rewrite()), {"value": 3, "takes": 0.2}), write_wide(tmp_path)
+        async with scripted(folder, None, *acts, width=2) as session:
+            ask(folder, "inject", {"text": rewrite("mine"), "description": "mine"})
             await session.run(240)
-            ending = session.nodes["1.1"].ending
+        injected = next(node for node in session.nodes.values() if node.injection)
+        for ending in (session.nodes["1.1"].ending, injected.ending):
             assert ending
-            assert (ending.charged, session.nodes["1.2"].ending, session.charged) == (True, Ending.SCORED, 2)
-            assert not session.of(e.AttemptRequeued) + session.of(e.AttemptQuarantined)
+            assert ending.charged
+        assert (session.nodes["1.2"].ending, session.charged) == (Ending.SCORED, 2)
+        assert not session.of(e.AttemptRequeued) + session.of(e.AttemptQuarantined)
 
     assert await longest_turn(scene, MOST_S) < MOST_S
 
@@ -111,33 +116,18 @@ async def test_t82_processor_time_is_the_last_bound(wide: Path, monkeypatch: pyt
     assert "too costly" in node.why
 
 
-async def test_t82_injected(tmp_path: Path) -> None:
-    """A person's change is read in the same way."""
-
-    async def scene() -> None:
-        folder = write_wide(tmp_path)
-        async with scripted(folder, None, {"value": 3}) as session:
-            ask(folder, "inject", {"text": rewrite(), "description": "mine"})
-            await session.run(240)
-            injected = next(node for node in session.state.nodes.values() if node.injection)
-            assert injected.ending is not None
-            assert injected.ending.charged
-
-    assert await longest_turn(scene, MOST_S) < MOST_S
-
-
 async def test_t82_stopped_while_a_thread_compares(wide: Path) -> None:
     """An attempt that is interrupted meanwhile is queued again, writes nothing later, and ends well on a resume."""
     async with scripted(wide, None, offering(rewrite()), {"value": 3}) as session:
         session.stop_at(e.Proposed, 2)
         await session.run()
-        assert session.state.nodes["1.1"].ending in (None, Ending.INTERRUPTED)
+        assert session.nodes["1.1"].ending in (None, Ending.INTERRUPTED)
         count = len(session.events)
         await asyncio.sleep(0)
         assert len(session.events) == count
     async with scripted(wide, None, offering(rewrite()), {"value": 3}, how=How.RESUME) as session:
         await session.run(240)
-        ending = session.state.nodes["1.1"].ending
+        ending = session.nodes["1.1"].ending
         assert ending is not None
         assert ending.charged
 

@@ -58,7 +58,7 @@ async def test_the_best_of_a_neighbour_is_brought(tmp_path: Path) -> None:
     marks a node's island and where it was copied to; the report has a row for each island. What was copied is on record
     before anything is opened on it: after a stop there it is neither lost nor done twice.
     """
-    flags = {"islands": 2, "migrate": 4}
+    flags: dict[str, Any] = {"islands": 2, "migrate": 4}
     session = await run_on(write_task(tmp_path / "one"), **flags)
     moved = [(it.after, dict(it.moves)) for it in session.of(e.Migrated)]
     names = {node.number: node.id for node in searched(session)}
@@ -76,9 +76,7 @@ async def test_the_best_of_a_neighbour_is_brought(tmp_path: Path) -> None:
     assert len(table.rows) == 2
 
     folder = write_task(tmp_path / "two")
-    async with scripted(folder, None, *RISING, branching=True, depth=1, attempts=12, **flags) as stopped:
-        stopped.stop_at(e.Migrated, 1)
-        await stopped.run()
+    stopped = await ran(folder, None, *RISING, branching=True, depth=1, attempts=12, **flags, stop=(e.Migrated, 1))
     resumed = await ran(folder, None, *RISING, how=How.RESUME, branching=True)
     assert len(stopped.of(e.Migrated)) + len(resumed.of(e.Migrated)) == len(moved)
     assert parents(resumed) == parents(session)
@@ -138,9 +136,7 @@ async def test_a_resume_goes_on_alike(tmp_path: Path, rule: str) -> None:
 async def test_a_run_keeps_its_islands(tmp_path: Path) -> None:
     """What the task file says later does not count for a run that goes on, and a note says so."""
     folder = write_task(tmp_path / "task", "[search]\nislands = 3\n")
-    async with scripted(folder, None, *RISING, branching=True, depth=1, attempts=6) as session:
-        session.stop_at(e.AttemptEnded, 3)
-        await session.run()
+    await ran(folder, None, *RISING, branching=True, depth=1, attempts=6, stop=(e.AttemptEnded, 3))
     path = folder / "blastdoor.toml"
     path.write_text(path.read_text().replace("islands = 3", "islands = 2"))
     async with scripted(folder, None, *RISING, how=How.RESUME, branching=True, attempts=6) as session:

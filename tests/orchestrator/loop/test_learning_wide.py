@@ -255,8 +255,6 @@ async def test_in_a_combination_stage(tmp_path: Path) -> None:
     calm = await base_and_stage(tmp_path / "calm", width=1)
     stopped = shutil.copytree(calm, tmp_path / "stopped")
     expected = of_stage(await ran(calm, Reading(), how=How.COMBINE, seed=3))
-    async with scripted(stopped, Reading(), how=How.COMBINE, seed=3) as stage:
-        stage.stop_at(e.AttemptEnded, 9)
-        await stage.run()
+    await ran(stopped, Reading(), how=How.COMBINE, seed=3, stop=(e.AttemptEnded, 9))
     assert of_stage(await ran(stopped, Reading(), how=How.RESUME)) == expected
     assert len(expected) == ATTEMPTS
