@@ -224,10 +224,7 @@ async def test_control_grows(folder: Path) -> None:
 async def test_control_catches_up(folder: Path) -> None:
     """Whatever rule stops the search, the control has as many attempts as it: also after a resume with raised caps."""
     counts = []
-    for how, flags in (
-        (How.START, {"control": "random", "attempts": 3, "width": 3}),
-        (How.RESUME, {"attempts": 7}),
-    ):
+    for how, flags in ((How.START, {"control": "random", "attempts": 3, "width": 3}), (How.RESUME, {"attempts": 7})):
         session = await ran(folder, None, *rising(9, 3, 4, 5, 6, 7, 8), how=how, **flags)
         counts.append((session.state.count(Role.SEARCH), session.state.count(Role.CONTROL)))
         assert "attempts are used" in session.reason

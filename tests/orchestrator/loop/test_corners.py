@@ -122,10 +122,8 @@ def test_finished_branch_stays_finished() -> None:
         for event in events:
             fold(state, event, AT)
 
-    started = e.RunStarted(
-        run=1, task="", digests={}, seed=0, proposer="random", control=None, width=1, depth=2,
-        why="", options="{}", lower_tier=False, before={},
-    )  # fmt: skip
+    nothing: dict[str, Any] = {"task": "", "digests": {}, "why": "", "options": "{}", "lower_tier": False, "before": {}}
+    started = e.RunStarted(run=1, seed=0, proposer="random", control=None, width=1, depth=2, **nothing)
     go(e.CampaignOpened(campaign="c", name="n", version="1"), e.SessionStarted(epoch=1, holder="h"), started)
     for name, parent, step in (("1", None, 0), ("1.1", "1", 1), ("1.1.1", "1.1", 2)):
         role = Role.SEARCH if step else Role.BASELINE

@@ -134,32 +134,23 @@ async def test_a_disk_that_refuses(folder: Path, monkeypatch: pytest.MonkeyPatch
             await session.run()
 
 
-async def test_an_observer_that_raises_ends_the_session(folder: Path) -> None:
-    """It is told to the one who runs the campaign; what was recorded stays, and so do the books."""
-    async with scripted(folder, None, {"value": 3}) as session:
-
-        def raises(event: e.Event, _: str) -> None:
-            if isinstance(event, e.AttemptEnded):
-                raise ZeroDivisionError
-
-        session.bench.book.observers.append(raises)
-        with pytest.raises(ZeroDivisionError):
-            await session.run()
-        assert not session.bench.book.is_broken
-
-
-async def test_a_listener_that_raises_keeps_nothing_from_the_disk(folder: Path) -> None:
-    """The one that records is told; what is folded is written all the same, so nobody waits for it for ever."""
+async def test_who_listens_and_raises(folder: Path) -> None:
+    """A listener keeps nothing from the disk: the one that records is told, and what is folded is written all the same,
+    so nobody waits for it for ever. What an observer raises is told to the one who runs the campaign, and ends it.
+    """
     async with scripted(folder, None, {"value": 3}) as session:
         book = session.bench.book
         before = book.ledger.head().seq
         book.listeners.append(_raises)
         with pytest.raises(ZeroDivisionError):
-            book.record(PAUSE)
+            book.record(GO_ON)
         await asyncio.wait_for(book.durable(), 60)
         assert book.ledger.head().seq == before + 1
-        assert not book.is_broken
         book.listeners.remove(_raises)
+        session.when(e.AttemptEnded, _raises, on_disk=True)
+        with pytest.raises(ZeroDivisionError):
+            await session.run()
+        assert not book.is_broken
 
 
 def _raises(*_: object) -> None:
