@@ -119,9 +119,7 @@ async def test_tunes_of_an_agent(tmp_path: Path, messages_server: MessagesServer
 
 
 async def test_t87_an_agent_that_speaks_another_api(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Its first question ends it at once, free and counted as a stall, and the node says what to change. The campaign
-    ends with that, too: every attempt of this agent would be refused, and none is set aside for it.
-    """
+    """Its first question ends it, free, and the campaign too: every attempt of this agent would be refused."""
     agent = AGENT.replace("/v1/messages", "/v1/responses")
     told = "/v1/responses: not offered here; set the agent up for Anthropic's Messages API"
     async with campaign(write_task(tmp_path, agent, MODEL, "[stall]\nafter = 1\n"), messages_server) as session:
@@ -140,9 +138,7 @@ async def test_t87_an_agent_that_speaks_another_api(tmp_path: Path, messages_ser
 
 
 async def test_who_pays_for_nothing(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """An agent that hands nothing in ends its attempt as invalid, charged. One whose provider gave no chamber is not at
-    fault: refunded and queued again.
-    """
+    """An agent that hands nothing in is charged; one whose provider gave no chamber is refunded and queued."""
     seen = 0
 
     async def on_open(job: Job) -> None:
@@ -243,9 +239,7 @@ async def test_an_agent_that_cannot_run(
 
 
 async def test_an_agent_is_an_arm_of_a_hybrid(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Cheap points come first. When they only repeat themselves, the agent is asked, works in a chamber of its own, and
-    what it cost is credited to its arm.
-    """
+    """Cheap points come first; once they repeat themselves the agent is asked, and its arm is credited its cost."""
     notes = AGENT.replace('open(\\"params.json\\"', 'open(\\"notes.txt\\"')
     replies = (does({"note": 1}, ["submit", "one"]), does({"note": 2}, ["submit", "two"]))
     flags = {"proposer": "hybrid", "arms": "random,agent", "meta": "gradient", "price": "usd", "attempts": 5}

@@ -19,9 +19,7 @@ def opened() -> Breaker:
 
 
 def test_one_failure_is_none_and_two_in_a_row_open_it() -> None:
-    """Of the same attempt or of two; a provider that fails once an hour is not away. Those under way when it opened do
-    not lengthen it: they were started before anybody knew.
-    """
+    """A provider that fails once an hour is not away; those under way when it opened do not lengthen it."""
     breaker = Breaker()
     assert not breaker.failed("engine", 0)
     assert not breaker.failed("engine", 3600)
@@ -33,9 +31,7 @@ def test_one_failure_is_none_and_two_in_a_row_open_it() -> None:
 
 
 def test_what_does_not_add_up() -> None:
-    """Failures of two providers, each of which answered others meanwhile; one on either side of an answer; stalls of
-    one attempt, whose own limit ends it in quarantine.
-    """
+    """Failures of two providers, or on either side of an answer, and stalls of one attempt alone."""
     breaker = Breaker()
     breaker.failed("engine", 0)
     assert not breaker.failed(MODEL, 1)

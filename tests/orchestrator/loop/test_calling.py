@@ -157,9 +157,7 @@ async def test_T86_a_database_that_goes_away_before_a_member_is_called(
 
 
 async def test_members_are_called(tmp_path: Path) -> None:
-    """In chambers of their own, with the inputs of the trial and no pool, opened once each; their seconds are the
-    combination's, and so is the verdict.
-    """
+    """In chambers of their own, without the pool, opened once each; the seconds are the combination's."""
     folder, script = write_both(tmp_path, '[inputs]\ndata = "dev/data.txt"\n'), Calling()
     await base_stage(folder)
     session = await stage(folder, {"value": 2, "calls": ["1.3", "1.4", "1.3"]}, script)
@@ -224,9 +222,7 @@ def test_hostile_combination(tmp_path: Path, virtual: Virtual, point: Known, end
 
 @pytest.mark.parametrize("who", ["combination", "member"])
 def test_t88_time_that_passed_in_our_sleep(tmp_path: Path, virtual: Virtual, who: str) -> None:
-    """A combination's own turns took too long by the clock, or a member's call did, and nobody saw whether it was so:
-    nobody pays, and the whole trial is run again.
-    """
+    """Nobody saw whether a combination, or a member, took too long: nobody pays, and the trial is run again."""
     folder, script = write_both(tmp_path), Calling()
     asleep: Point = {"value": 7, "served": "sleeps"} if who == "member" else {"value": 7}
     virtual.run(ran(folder, Script(), written(asleep), written({"value": 5}), written({"value": 3})))
@@ -287,9 +283,7 @@ async def test_members_on_the_held_out_split(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("on_disk")
 async def test_killed_while_members_work(tmp_path: Path) -> None:
-    """What is on disk then, as after kill -9, goes on: the trial is run again, its slot is not lost, and the end is as
-    if nobody had killed it.
-    """
+    """What is on disk then, as after kill -9, comes to the same end, and the slot is not lost."""
     folder, copy, intents = write_both(tmp_path / "task"), tmp_path / "copy", itertools.count(1)
     await base_stage(folder)
     async with scripted(folder, Calling(), written({"value": 2}), how=How.COMBINE) as session:

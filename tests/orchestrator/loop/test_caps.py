@@ -189,9 +189,7 @@ async def test_wall_clock(folder: Path) -> None:
 
 
 async def test_exhausted_when_asked(folder: Path) -> None:
-    """A proposer that has nothing more ends the campaign: that attempt is not charged, no more are opened, and the
-    others that are under way are still finished.
-    """
+    """That attempt is not charged, no more are opened, and others that are under way are still finished."""
 
     async def no_more(_: Brief) -> Sequence[Proposal]:
         raise Exhausted("that was all")
@@ -202,9 +200,7 @@ async def test_exhausted_when_asked(folder: Path) -> None:
 
 
 async def test_control_grows(folder: Path) -> None:
-    """The control has an attempt of its own for each of the search's, from its own pool and under the same limits. It
-    is never champion and never replayed, and so sets that much less aside.
-    """
+    """One attempt for each of the search's, under the same limits; never champion and never replayed."""
     async with scripted(folder, None, *rising(2, 3, 4), control="random", attempts=3) as session:
         session.bench.proposers[Role.CONTROL] = Proposing(*[{"value": 10 + number} for number in range(3)])
         await session.run()

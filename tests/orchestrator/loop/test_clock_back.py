@@ -24,9 +24,7 @@ ORDER = ["1", "1.1", "1.2", "1.3", "1.4", "1.5"]
 
 @pytest.fixture
 async def folder(tmp_path: Path) -> Path:
-    """Of a campaign in which every attempt begins and ends an hour before the one before it. 1.1, 1.2 and 1.4 become
-    champion in turn; a second round begins after 1.3.
-    """
+    """Every attempt ends an hour before the one before it; 1.1, 1.2 and 1.4 become champion; round 2 follows 1.3."""
     made = write_task(tmp_path / "task")
     async with scripted(made, None, *POINTS, attempts=5, width=1) as session:
 

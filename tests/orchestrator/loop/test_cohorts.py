@@ -45,9 +45,7 @@ def reruns(session: Scripted) -> list[str]:
 
 
 async def test_new_cohort(folder: Path) -> None:
-    """Baseline and champion are measured again where the fleet changed; the better of them is what is to be beaten.
-    Verdicts of two cohorts are not compared: that raises rather than guess.
-    """
+    """Baseline and champion are measured again there, and verdicts of two cohorts are never compared."""
     session = await moved(folder, 5, 4, 6)
     (opened,) = session.of(e.CohortOpened)
     assert (opened.why, session.state.run.cohort) == ("cpu", opened.cohort)

@@ -113,9 +113,7 @@ def with_heldout(tmp_path: Path) -> Path:
 
 
 async def test_pool_is_frozen_and_combined(both: Path) -> None:
-    """The best of run 1 are frozen, and a combination is a node of run 2, judged and compared as the bases are, with
-    an account of its own. The pool is there as soon as the campaign is opened again, whatever for.
-    """
+    """A combination is a node of run 2, compared as the bases are; the pool is there again after a resume."""
     await base_stage(both)
     session = await stage(both, {"value": 9}, {"value": 8})
     (frozen,) = session.of(e.PoolFrozen)
@@ -132,9 +130,7 @@ async def test_pool_is_frozen_and_combined(both: Path) -> None:
 
 
 async def test_what_a_combination_gets(tmp_path: Path) -> None:
-    """Every chamber of a combination has what the members left, by their names; no judge has it, and no scores and no
-    code of theirs are in it.
-    """
+    """Its chambers have what the members left, without scores and code; no judge has it."""
     folder, seen = write_both(tmp_path / "task", INPUTS), Delivered()
     await base_stage(folder)
     await stage(folder, script=seen.script, site=seen.site)
@@ -148,9 +144,7 @@ async def test_what_a_combination_gets(tmp_path: Path) -> None:
 
 
 async def test_held_out_split_of_a_pool(with_heldout: Path) -> None:
-    """Members are run once on the held-out data, for the combination's account; what they left there goes to
-    held-out trials alone, whose chamber differs in nothing else from one that counts.
-    """
+    """Members run there once, for the combination's account; what they left goes to held-out trials alone."""
     seen = Delivered()
     await base_stage(with_heldout, *({**point, "held": int(point["value"]) * 10} for point in POINTS))
     session = await stage(with_heldout, {"value": 9, "held": 99}, script=seen.script, site=seen.site)
@@ -180,9 +174,7 @@ async def test_member_that_fails_elsewhere(with_heldout: Path) -> None:
 
 
 async def test_what_minimising_left_is_no_member(both: Path) -> None:
-    """It is a member's own solution once more, whatever it leaves: the pool has the champion itself, which is what
-    combinations are compared with.
-    """
+    """It is a member's own solution once more: the pool has the champion itself."""
     acts = [written({"value": 7, "idle": 4}), written({"value": 3}), written({"value": 5})]
     base = await ran(both, None, *acts, attempts=3, minimise=True)
     assert (base.nodes["1.1.1"].kept, base.nodes["1.1.1"].role) == (True, Role.MINIMISED)
@@ -201,9 +193,7 @@ async def test_merit_where_scores_are_noisy(tmp_path: Path) -> None:
 
 
 async def test_another_stage_over_the_same_base(with_heldout: Path) -> None:
-    """What members left on the same held-out data for an earlier stage is there: they are not run, nor paid for, once
-    more. What they left on other data is no help.
-    """
+    """What members left on the same held-out data is not paid for again; on other data it is no help."""
     await base_stage(with_heldout)
     first = await stage(with_heldout)
     assert len(first.of(e.MemberEnded)) == 3
@@ -237,9 +227,7 @@ async def test_never_in_a_pool(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("point", [{"value": 8, "do": "failed"}, {"value": 0}], ids=str)
 async def test_too_few_members(both: Path, point: Point) -> None:
-    """A pool of one is refused with a line, before anything is written; what is there stays as it was. What leaves the
-    very same as another is no second one.
-    """
+    """A pool of one is refused before anything is written; what leaves the same as another is no second one."""
     head = (await ran(both, None, point)).bench.book.ledger.head()
     with pytest.raises(CannotOpen, match=r"a pool needs 2 members, and run 1 has one valid member.*resume --attempts"):
         await begin(both)
@@ -330,9 +318,7 @@ async def test_no_room_for_members(with_heldout: Path) -> None:
 
 
 async def test_no_room_for_a_stage(tmp_path: Path) -> None:
-    """Where the caps that both stages share leave nothing, the stage is not begun: the base stage stays what is worked
-    on, with its champion and what is open in it.
-    """
+    """Where the shared caps leave nothing it is not begun, and the base stage stays what is worked on."""
     folder = write_both(tmp_path / "task", HELDOUT.replace("step = 1", "step = 1\nqueries = 5"))
     points: list[Point] = [{"value": value, "held": value * 10} for value in (3, 1, 7, 9, 5)]
     session = await ran(folder, None, *points, stop=(e.AttemptOpened, 6))
@@ -381,9 +367,7 @@ def _said(session: Scripted) -> tuple[Any, ...]:
 
 @pytest.mark.usefixtures("on_disk")
 async def test_killed_at_each_kind_of_event(tmp_path: Path) -> None:
-    """A stage that dies after an event of each kind, its ledger taken from it, comes to the same pool, champion and
-    accounts once it is resumed.
-    """
+    """Its ledger taken from it, a stage comes to the same pool, champion and accounts once it is resumed."""
     base, calm = write_both(tmp_path / "base", HELDOUT), tmp_path / "calm"
     await base_stage(base)
     shutil.copytree(base, calm)

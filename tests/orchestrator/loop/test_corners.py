@@ -90,9 +90,7 @@ async def test_width_of_a_resume(folder: Path) -> None:
 
 @pytest.mark.parametrize("who", ["baseline", "candidate"])
 async def test_provider_goes_down_while_it_judges(folder: Path, who: str) -> None:
-    """A judging that the provider broke off, as a control job proves, is free: also the baseline's; and also where the
-    provider is back at once.
-    """
+    """Such a judging is free, as a control job proves: also the baseline's, and where it is back at once."""
     script = Script()
 
     async def on_open(job: Any) -> None:

@@ -141,10 +141,7 @@ async def test_one_at_a_time_on_any_host(tmp_path: Path, folder: Path, database:
 async def test_whose_ledger_is_elsewhere(
     folder: Path, database: PrivatePostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who looks without the setting is told which database it is, and where to say so. A database that does not have
-    the campaign is not taken for it, nor is the campaign begun again there. A folder with a file and a note is not
-    guessed about.
-    """
+    """One line says where the ledger is; nothing is begun elsewhere, and a file beside a note is not guessed about."""
     await ran(folder, None, *POINTS, attempts=1)
     with monkeypatch.context() as without:
         without.delenv("BLASTDOOR_LEDGER")

@@ -74,9 +74,7 @@ class Times(dict[int, float]):
 
 @pytest.mark.parametrize("share", [1.0, 0.5], ids=["copies", "one that is faster"])
 async def test_t100_a_time_is_decided_by_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float) -> None:
-    """T100: of copies of the same code none is kept, though some of them seem faster when they are run first; the
-    control, one that really is faster, is kept. Nobody named a rule.
-    """
+    """T100: of copies none is kept, though some seem faster at first; one that is faster is. Nobody named a rule."""
     monkeypatch.setattr(relay, "spread", lambda _: (0.0001, 0.0001))
     points: list[Point] = [{"value": number} for number in range(1, 6)]
     script = RelayScript(times=Times(DRIFTS["linear"], {5: share}))

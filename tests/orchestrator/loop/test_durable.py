@@ -135,9 +135,7 @@ async def test_a_disk_that_refuses(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_who_listens_and_raises(folder: Path) -> None:
-    """A listener keeps nothing from the disk: the one that records is told, and what is folded is written all the same,
-    so nobody waits for it for ever. What an observer raises is told to the one who runs the campaign, and ends it.
-    """
+    """A listener that raises keeps nothing from the disk; what an observer raises ends the campaign."""
     async with scripted(folder, None, {"value": 3}) as session:
         book = session.bench.book
         before = book.ledger.head().seq
@@ -158,9 +156,7 @@ def _raises(*_: object) -> None:
 
 
 def test_where_no_loop_runs(tmp_path: Path) -> None:
-    """What is recorded is on disk when it returns, and what the disk refuses is raised there. A listener that raises
-    keeps nothing from the disk, and one that records has its own written after what it heard.
-    """
+    """What is recorded is on disk when it returns, whatever a listener does; what the disk refuses is raised."""
     with Ledger.create(tmp_path / "ledger") as ledger:
         ledger.seize("a test")
         book = Book(ledger, Artifacts(tmp_path / "artifacts"))
@@ -214,9 +210,7 @@ def _lets_go(event: e.Event) -> bool:
 
 
 async def test_no_effect_before_it_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not a proposer is asked, not a chamber opened for whatever purpose, not a branch made, not a byte removed, before
-    all that was recorded until then is on disk.
-    """
+    """No proposer, chamber, branch or removal is ahead of what was recorded until then."""
     folder = write_task(tmp_path / "task", TUNE, GUARD, HELDOUT)
     script = Script()
 

@@ -125,9 +125,7 @@ async def test_too_large_a_bundle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("point", [{"do": "failed"}, {"judge": "no solution"}, {"judge": "crash"}], ids=str)
 async def test_baseline_that_does_not_work(folder: Path, point: Point) -> None:
-    """A task that does not work as it stands ends the campaign with a line that says so; nothing is charged. On resume
-    it is said again at once, and nothing is run a second time.
-    """
+    """The campaign ends with a line, uncharged; a resume says it again at once, and runs nothing."""
     (folder / "workspace" / "params.json").write_text(json.dumps({"value": 0, **point}))
     async with scripted(folder, None, {"value": 1}) as session:
         with pytest.raises(BaselineFailed, match="baseline"):

@@ -38,9 +38,7 @@ async def evolved(folder: Path, users: Users, evolver: Evolver, **flags: Any) ->
 
 
 async def test_a_better_one_is_adopted(folder: Path) -> None:
-    """It is tried beside the present one, both equally often, and used by all once that has shown it to be better. What
-    a proposal was made with is on record with it, and with its node.
-    """
+    """Both are tried equally often until it is shown to be better; each proposal has its version on record."""
     session = await evolved(folder, Users(BETTER), Evolver(notes("Better"), "prose"), attempts=50)
     nodes = session.nodes
     assert versions(session) == [(1, "task", ""), (2, "evolver", "used")]
@@ -100,9 +98,7 @@ async def test_a_provider_that_fails(folder: Path) -> None:
 
 @pytest.mark.parametrize("flags", [{"usd": 0.05}, {"funded": False}, {"attempts": LEAST_ATTEMPTS + 5}], ids=str)
 async def test_where_nobody_is_asked(folder: Path, flags: dict[str, Any]) -> None:
-    """What an evolution may cost at worst does not fit under the cap; the allocator gives users all; a challenger could
-    not be shown to be better in what is left of the campaign. Users go on.
-    """
+    """It does not fit under the cap, users are given all, or too little is left to show anything: users go on."""
     evolver, given = Evolver(notes("Better")), {"attempts": 22, **flags}
     session = await evolved(folder, Users(BETTER), evolver, **given)
     assert (session.charged, evolver.asked) == (given["attempts"], [])

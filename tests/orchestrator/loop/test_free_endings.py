@@ -45,9 +45,7 @@ async def test_stall_is_requeued(folder: Path) -> None:
 
 
 async def test_quarantine_and_release(folder: Path) -> None:
-    """An attempt that stalls again and again is set aside uncharged, and the campaign goes on without it. A person's
-    release lets it out, with its stalls forgotten.
-    """
+    """One that stalls again and again is set aside uncharged; a release lets it out, its stalls forgotten."""
     act = stalling(3)
     session = await ran(folder, None, act, {"value": 1})
     node = session.nodes["1.1"]
@@ -103,9 +101,7 @@ def test_no_chamber_in_time(tmp_path: Path, virtual: Virtual) -> None:
 
 @pytest.mark.parametrize("command", ["trial", "judge", "guard"])
 async def test_no_chamber_is_free(tmp_path: Path, command: str) -> None:
-    """A provider that fails before delivery is free in every phase, and nothing of the phase stays open: while the
-    attempt waits, the ledger has nothing of it under way, and so nothing is booked for time that nobody spent.
-    """
+    """In every phase; while the attempt waits nothing of it is under way, so no time is booked that nobody spent."""
     folder = write_task(tmp_path / "task", GUARD)
     script = failing(2, command, after=0 if command == "guard" else 1)
     async with scripted(folder, script, {"value": 3}) as session:
@@ -134,9 +130,7 @@ def comes_back(session: Scripted) -> None:
 
 
 async def test_t80_refunds_of_a_lineage_are_capped(tmp_path: Path) -> None:
-    """A candidate that takes the engine down each time it runs, though a control job passes before, is set aside after
-    as many refunds as the task allows.
-    """
+    """One that takes the engine down each time is set aside, though a control job passes before."""
     folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\nafter = 99\n")
     async with scripted(folder, None, {"value": 3, "do": "cut"}) as session:
         comes_back(session)

@@ -31,9 +31,7 @@ async def test_what_was_paid_for_is_run(tmp_path: Path, messages_server: Message
 
 
 def descending(server: MessagesServer) -> None:
-    """The first change is the best. More output than was asked for is not believed, and the worst case is booked,
-    about $0.025.
-    """
+    """The first change is the best. Too much output is not believed: the worst case, about $0.025, is booked."""
     texts = [change(90), *(change(value, old='  "value": 90') for value in range(89, 30, -1))]
     server.play(*(Reply((Text(it),), usage={"output_tokens": 1_001}) for it in texts))
 

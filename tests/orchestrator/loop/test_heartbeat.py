@@ -42,9 +42,7 @@ def test_silent_after_steps(tmp_path: Path, virtual: Virtual) -> None:
     ],
 )
 def test_t76_who_is_ended(tmp_path: Path, virtual: Virtual, point: dict[str, Any], reason: str) -> None:
-    """One that ignores the order to stop; one that says the same step again and again, for only a new one is a
-    heartbeat; and one that tells of new steps without end, which prolong no trial. They all pay.
-    """
+    """All pay: who ignores the order, says the same step again, or tells of new ones past the limit."""
     session = virtual.run(ran(task(tmp_path), None, reporting(4, 0.1, **point)))
     node, trial = last(session, 1)
     assert (node.ending, node.stalls, session.charged, trial.reason) == (Ending.TIMED_OUT, 0, 1, reason)

@@ -144,9 +144,7 @@ async def test_without_a_gate(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gate", [True, False])
 async def test_queries_are_used_up(tmp_path: Path, gate: bool) -> None:
-    """After so many queries the split is not touched again. Where it is a gate nothing more can be kept, so that the
-    search stops and says so; where it is none, it goes on without.
-    """
+    """Then the split is not touched again; where it is a gate nothing more can be kept, so the search ends."""
     points = [{"value": value} for value in (2, 4, 6, 8)]
     session = await ran(task(tmp_path / "task", queries=3, gate=gate), None, *points)
     assert [it.query for it in session.of(e.HeldOutIntended)] == [1, 2, 3]
@@ -186,9 +184,7 @@ async def test_count_goes_on(tmp_path: Path) -> None:
 
 
 async def test_stop_and_resume(tmp_path: Path) -> None:
-    """Stopped in whichever phase, a resume keeps what an undisturbed campaign keeps; what was intended is counted. With
-    several at a time others may be kept on the way, and the champion is the same.
-    """
+    """A resume keeps what an undisturbed campaign keeps; with several at a time, the champion is the same."""
     points = [{"value": value, "held": value + value % 2} for value in (3, 5, 7, 4)]
 
     def found(session: Scripted) -> Any:
@@ -323,9 +319,7 @@ class Telling(Script):
 
 
 async def test_exact_score_is_nowhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """No row of the ledger and no file of the campaign, while it runs or after, has a held-out score, what a candidate
-    printed or left there, or what the judge said about it; nor has anything that is printed.
-    """
+    """No row, file or print has a held-out score, what a candidate left there, or what the judge said of it."""
     folder = task(tmp_path / "task", step=0.5)
     found: list[bytes] = []
     async with scripted(folder, Telling(), *({"value": value} for value in (2, 4, 6, 8))) as session:

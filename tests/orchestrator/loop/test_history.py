@@ -61,9 +61,7 @@ async def test_notes_of_a_judge_only_where_the_task_says_so(tmp_path: Path, told
 
 
 async def test_past_is_the_same_after_a_resume(tmp_path: Path) -> None:
-    """What is made again from the rows is what grew with the events, in the ledger's order: also where the clock went
-    back, and later endings have earlier times.
-    """
+    """Made again from the rows, it is what grew with the events, also where the clock went back."""
     folder = write_task(tmp_path / "task")
     async with scripted(folder, None, *POINTS) as session:
 

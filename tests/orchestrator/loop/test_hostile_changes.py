@@ -64,9 +64,7 @@ def test_half_a_character(field: str) -> None:
 
 
 async def test_a_request_that_nobody_can_read(folder: Path) -> None:
-    """It is answered and forgotten, and so is an injection on a node that the run does not know; the campaign goes
-    on.
-    """
+    """It is answered and forgotten, as is an injection on an unknown node; the campaign goes on."""
     bodies = ["[]", "{}", "1", '"x"', "[" * 50_000, '{"text": "\\ud800"}', "{"]
     async with scripted(folder, None, {"value": 3}) as session:
         for body in bodies:
@@ -93,9 +91,7 @@ async def test_a_guard_that_the_engine_refuses_does_not_pass(tmp_path: Path) -> 
 
 
 async def test_an_engine_that_gives_no_chamber_does_not_use_up_the_proposals(tmp_path: Path) -> None:
-    """It answers, but nothing comes of it: one attempt and another one in its place are tried in turn, ever less often,
-    and then the session ends.
-    """
+    """Two attempts are tried in turn, ever less often, and then the session ends."""
     folder = write_task(tmp_path / "task", "[stall]\nrefunds = 1\nin_a_row = 6\n")
     script = Script()
 

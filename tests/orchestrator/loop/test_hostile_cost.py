@@ -60,9 +60,7 @@ def offering(text: str) -> Act:
 
 
 async def test_t82_a_rewrite_of_many_files(tmp_path: Path) -> None:
-    """It is compared within one budget, off the loop; an honest sibling is scored, and the attempt is charged. A
-    person's change is read in the same way.
-    """
+    """Compared within one budget, off the loop, and charged; so is a person's. An honest sibling is scored."""
 
     async def scene() -> None:
         acts, folder = (offering(rewrite()), {"value": 3, "takes": 0.2}), write_wide(tmp_path)
@@ -159,9 +157,7 @@ async def test_t82_many_outputs_are_stored_off_the_loop(tmp_path: Path, monkeypa
 
 
 async def test_size_does_not_depend_on_the_parent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How large a candidate is against the root, by which ties are broken, is the same however hard its parent's diff
-    is to find.
-    """
+    """The size against the root, which breaks ties, is the same however hard its parent's diff is to find."""
 
     def whole(value: int, notes: list[str]) -> str:
         return f'params.json\n```\n{{"value": {value}}}\n```\nnotes.txt\n```\n{"".join(notes)}```\n'

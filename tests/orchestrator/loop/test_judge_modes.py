@@ -16,15 +16,20 @@ STRATEGIES = {type(it).__name__ for it in JUDGE_MODES.values()}
 NAMES = {tier.value for tier in Tier}
 
 
+def last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def is_mode(node: ast.expr) -> bool:
     """Whether an expression stands for the judge's mode: judge.mode, anything.tier, Tier(…), or one of these named."""
-    if isinstance(node, ast.NamedExpr):
-        return is_mode(node.value)
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id == "Tier"
-    return ast.unparse(node).endswith("judge.mode") or (
-        isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node).split(".")[-1] == "tier"
-    )
+    match node:
+        case ast.NamedExpr():
+            return is_mode(node.value)
+        case ast.Call():
+            return isinstance(node.func, ast.Name) and node.func.id == "Tier"
+        case ast.Attribute(attr="mode"):
+            return last_name(node.value) == "judge"
+    return last_name(node) == "tier"
 
 
 def is_name_of_mode(node: ast.AST) -> bool:

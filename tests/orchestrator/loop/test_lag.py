@@ -53,9 +53,7 @@ async def test_t82_no_thread_keeps_the_interpreter(tmp_path: Path, name: str) ->
 
 
 async def test_a_thread_that_keeps_the_interpreter_is_seen() -> None:
-    """One long call of C code in a thread is no turn of the loop, and is measured all the same; many short ones are
-    not taken for a long one.
-    """
+    """One long call in a thread is no turn of the loop, and is measured; many short ones are not taken for it."""
     many = list(range(20_000_000))
 
     async def short() -> None:

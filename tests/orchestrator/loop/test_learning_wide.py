@@ -134,9 +134,7 @@ def diff_of_solve(after: bytes) -> str:
 @pytest.mark.usefixtures("on_disk")
 @pytest.mark.parametrize("kind", [e.AttemptOpened, e.Proposed])
 async def test_several_in_flight_outlive_a_kill(tmp_path: Path, kind: type[e.Event]) -> None:
-    """What ended before the kill teaches what it taught; what was proposed is run again as it was, not drawn again;
-    every attempt is charged once, and the campaign that goes on learns from the ledger what it would have known.
-    """
+    """What was proposed is run again as it was, each attempt charged once, and learnt from as before."""
     task, copy = code_task(tmp_path / "task"), tmp_path / "copy"
     async with scripted(task, Unlike(), **FLAGS) as session:
         seen = itertools.count(1)
@@ -160,9 +158,7 @@ async def test_several_in_flight_outlive_a_kill(tmp_path: Path, kind: type[e.Eve
 
 
 async def test_what_a_person_injects(tmp_path: Path) -> None:
-    """It is no evidence of any choice, and no draw; what is built on it is, also where its credit goes to ancestors.
-    With several in flight, and after a resume, the ledger tells all of it.
-    """
+    """It is evidence of no choice, and no draw; what is built on it is, also after a resume."""
     task = code_task(tmp_path / "task")
     change = SOLVE.replace("2.0", "25.0").encode()
     async with scripted(task, Unlike(), **{**FLAGS, "selection": "champion"}) as session:
@@ -209,9 +205,7 @@ combination = 18
 
 
 async def base_and_stage(task: Path, **flags: Any) -> Path:
-    """Code is changed in both stages; the base stage is over, and it learnt, too. How many branches it made, and so how
-    those of the stage are numbered and drawn, depends on who ended first where it was wide.
-    """
+    """Code changes in both; one at a time, for a stage's numbers and draws depend on who ended first in the base."""
     code_task(task)
     file = task / "blastdoor.toml"
     file.write_text(file.read_text() + STAGE)

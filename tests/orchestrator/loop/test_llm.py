@@ -127,9 +127,7 @@ async def test_t87_an_allowance_that_no_question_fits(tmp_path: Path, messages_s
 async def test_t45_a_failing_change_is_debugged(
     tmp_path: Path, messages_server: MessagesServer, key: str, does: str, ending: Ending, code: str
 ) -> None:
-    """The model sees the change that failed and the code of its ending; of the log, nothing. Of a judge that cannot
-    score what a candidate made it sees a fixed code, whatever that judge says to the user.
-    """
+    """The model sees the change and the code of its ending; nothing of the log, nor of what a judge says."""
     folder = write_task(tmp_path, SMALL + "proposals = 1\n")
     broken = change("x").replace('"value": "x"', f'"value": 0, "{key}": "{does}"')
     say(messages_server, broken, change(4))
@@ -211,9 +209,7 @@ async def test_a_context_that_is_too_small(tmp_path: Path, messages_server: Mess
 
 
 async def test_an_arm_that_asks_nobody_goes_on(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Points beside a model: when dollars are short, the search goes on with what costs nothing, to its last attempt;
-    every attempt has on record which of them made it.
-    """
+    """When dollars are short the search goes on with points, which cost nothing, to its last attempt."""
     # More output than was asked for is not believed: the worst case is booked, and the cap covers one question.
     messages_server.play(*(Reply((Text(change(value)),), usage={"output_tokens": 1_001}) for value in range(20, 30)))
     task = write_task(tmp_path, SMALL + "proposals = 1\n", high=500)

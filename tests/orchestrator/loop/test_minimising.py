@@ -166,9 +166,7 @@ async def test_two_at_once(folder: Path, on_disk: None) -> None:
 
 
 async def test_trials_used_up(folder: Path) -> None:
-    """A budget of nothing is said, and nothing is begun. With too few trials, the smallest that passed so far is what
-    counts; more of them go on from there.
-    """
+    """With none nothing is begun; with too few the smallest that passed counts, and more go on from there."""
     await searched(folder, WINNER, width=1)
     session = await minimised(folder, minimisation=0)
     assert "minimisation: 1 minimising trial needed, 0 minimising trials left" in session.reason
@@ -250,9 +248,7 @@ def guarded(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("times", [0, 1, 2, 3])
 async def test_guards(guarded: Path, times: int) -> None:
-    """What only a guard needs stays: a selection must pass all that the winner passed. What a guard said of a selection
-    before a stop holds after it.
-    """
+    """A selection must pass all that the winner passed; what a guard said before a stop holds after it."""
     await searched(guarded, WINNER, script=Guarding(), width=1 if times else 3)
     if times:
         async with apart(guarded, Guarding()) as session:
