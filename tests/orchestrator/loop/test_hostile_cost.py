@@ -71,7 +71,7 @@ async def test_t82_a_rewrite_of_many_files(tmp_path: Path) -> None:
         for ending in (session.nodes["1.1"].ending, injected.ending):
             assert ending
             assert ending.charged
-        assert (session.nodes["1.2"].ending, session.charged) == (Ending.SCORED, 2)
+        assert (session.nodes["1.2"].ending, session.charged) == (Ending.SCORED, 3)
         assert not session.of(e.AttemptRequeued) + session.of(e.AttemptQuarantined)
 
     assert await longest_turn(scene, MOST_S) < MOST_S
