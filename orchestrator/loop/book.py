@@ -222,7 +222,7 @@ class Book:
             self._hand_over(loop)
 
     def fail(self, failure: BaseException) -> None:
-        """Of several attempts at work, any may be the first to be heard; each of them tells the one cause."""
+        """Nothing more is recorded. Of several attempts at work, any may be heard first; each tells the one cause."""
         self._failure = self._failure or failure
         for waiter in self._awaited:
             if not waiter.done():

@@ -94,7 +94,7 @@ async def test_no_interleaving_overruns_a_cap(
         assert not accounts.holds
 
 
-@pytest.mark.parametrize("tunes", [0, 4, 100])
+@pytest.mark.parametrize("tunes", [0, 4])
 async def test_tuning_under_tight_caps(tmp_path: Path, tunes: int) -> None:
     """Attempts that want tuning, with little left to set aside, neither wait for each other for ever nor overrun."""
     folder = write_task(tmp_path / "task", TUNE, GUARD)
