@@ -139,12 +139,11 @@ async def test_what_a_person_brings_is_run(tmp_path: Path) -> None:
 async def test_a_resume_knows_the_same(tmp_path: Path) -> None:
     """What was tried before a stop is known after it, from the ledger alone."""
     folder = write(tmp_path / "task")
-    async with scripted(folder, None, act(offer(LONG)), act(offer(LONG)), attempts=3, novelty="0.9") as session:
-        session.stop_at(e.AttemptEnded, 2)
-        await session.run()
+    offers = act(offer(LONG)), act(offer(LONG))
+    await ran(folder, None, *offers, attempts=3, novelty="0.9", stop=(e.AttemptEnded, 2))
     near = LONG.replace("call7(", "call77(")
-    offers = [act(offer(it)) for it in (LONG, near, SAME[1])]
-    session = await ran(folder, None, *offers, act(offer(OTHER, 2)), how=How.RESUME, attempts=2)
+    others = [act(offer(it)) for it in (LONG, near, SAME[1])]
+    session = await ran(folder, None, *others, act(offer(OTHER, 2)), how=How.RESUME, attempts=2)
     assert session.charged == 2
     assert session.state.campaign.alike == 16
 

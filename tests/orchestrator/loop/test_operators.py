@@ -74,9 +74,7 @@ async def test_a_resume_goes_on_alike(tmp_path: Path) -> None:
     flags: dict[str, Any] = {"proposer": "operators", "attempts": 20, "seed": 5, "meta": "lift"}
     whole = history((await ran(code_task(tmp_path / "a"), Reading(), **flags)).state)
     task = code_task(tmp_path / "b")
-    async with scripted(task, Reading(), **flags) as session:
-        session.stop_at(e.AttemptEnded, 12)
-        await session.run()
+    await ran(task, Reading(), **flags, stop=(e.AttemptEnded, 12))
     assert history((await ran(task, Reading(), how=How.RESUME)).state) == whole
 
 

@@ -174,9 +174,7 @@ async def test_killed_around_it(tmp_path: Path, kind: type[e.Event]) -> None:
 async def test_run_that_is_under_way_gets_none(tmp_path: Path) -> None:
     """What was begun without hints goes on without them."""
     folder = code_task(tmp_path)
-    async with scripted(folder, Told(), **flags(attempts=4, hints="off")) as session:
-        session.stop_at(e.AttemptEnded, 2)
-        await session.run()
+    session = await ran(folder, Told(), **flags(attempts=4, hints="off"), stop=(e.AttemptEnded, 2))
     session = await ran(folder, Told(), how=How.RESUME)
     assert not session.of(e.ProfileTaken)
 

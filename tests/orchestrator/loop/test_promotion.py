@@ -111,10 +111,7 @@ async def test_a_guard_that_came_meanwhile(folder: Path) -> None:
 
 async def interrupted(folder: Path) -> Scripted:
     """A session that ends while a candidate waits for a person's word."""
-    async with scripted(folder, None, {"value": 5}, ask=True) as session:
-        session.stop_at(e.PromotionAsked, 1)
-        await session.run()
-    return session
+    return await ran(folder, None, {"value": 5}, ask=True, stop=(e.PromotionAsked, 1))
 
 
 @pytest.mark.parametrize("answered", ["while it is down", "afterwards"])

@@ -257,9 +257,7 @@ async def test_t89_after_a_resume(tmp_path: Path) -> None:
     """
     folder = reporting_baseline(task(tmp_path), 0.1, 0.4, 0.6, 0.7)
     points = [*FORGED, *HONEST, reporting(1, 0.1, 0.2, 0.3, 0.3)]
-    async with scripted(folder, None, *points) as session:
-        session.stop_at(e.AttemptEnded, 8)
-        await session.run()
+    session = await ran(folder, None, *points, stop=(e.AttemptEnded, 8))
     session = await ran(folder, None, *points, how=How.RESUME)
     endings = [last(session, number)[0].ending for number in range(4, 10)]
     assert endings == [*[Ending.SCORED] * 5, Ending.PRUNED]

@@ -59,9 +59,7 @@ async def test_changed_budget(folder: Path) -> None:
 
 async def test_new_run(folder: Path) -> None:
     """A new run starts from the workspace with attempts of its own; what the old one left is cancelled."""
-    async with scripted(folder, None, {"value": 3}, {"value": 1, "do": "wait"}) as session:
-        session.stop_at(e.TrialIntended, 4)
-        await session.run()
+    session = await ran(folder, None, {"value": 3}, {"value": 1, "do": "wait"}, stop=(e.TrialIntended, 4))
     path = folder / "blastdoor.toml"
     path.write_text(path.read_text().replace("high = 12", "high = 20"))
     session = await ran(folder, None, {"value": 15}, attempts=1, how=How.NEW_RUN)
@@ -80,12 +78,12 @@ async def test_new_run(folder: Path) -> None:
 async def test_new_run_from_a_node(folder: Path) -> None:
     """A new run can begin with an earlier node's files; a resume of it does, too."""
     await ran(folder, None, {"value": 3})
-    async with scripted(folder, None, {"value": 5, "do": "wait"}, how=How.NEW_RUN, start="1.1") as session:
-        session.stop_at(e.TrialIntended, 2)
-        await session.run()
-        verdict = session.nodes["2"].verdict
-        assert verdict is not None
-        assert verdict.metrics == {"score": 3.0}
+    session = await ran(
+        folder, None, {"value": 5, "do": "wait"}, how=How.NEW_RUN, start="1.1", stop=(e.TrialIntended, 2)
+    )
+    verdict = session.nodes["2"].verdict
+    assert verdict is not None
+    assert verdict.metrics == {"score": 3.0}
     script = Script()
     script.gate.set()
     session = await ran(folder, script, {"value": 5}, how=How.RESUME)

@@ -57,8 +57,7 @@ async def measured(folder: Path, *points: Point, script: Script | None = None, *
 
 async def test_proven(folder: Path) -> None:
     """Far better than the noise: kept after a few repeats, and the level was on record before the first of them."""
-    script = Script()
-    session = await measured(folder, {"value": 9}, script=script)
+    session = await measured(folder, {"value": 9})
     node = session.nodes["1.1"]
     assert session.champion == node.id
     assert node.why.startswith("proven better than the champion: evidence ")
@@ -91,8 +90,7 @@ async def test_lucky_once(folder: Path) -> None:
 
 async def test_below_the_median(folder: Path) -> None:
     """What is no better than the champion's median costs no test and no repeat."""
-    script = Script()
-    session = await measured(folder, {"value": -9}, {"value": 9}, script=script)
+    session = await measured(folder, {"value": -9}, {"value": 9})
     (opened,) = session.of(e.CertificationOpened)
     assert (opened.node, opened.number, opened.against) == ("1.2", 1, 1)
     assert repeats(session, "1.1") == 0
@@ -149,8 +147,7 @@ async def test_champion_changes_in_the_middle(folder: Path, value: int) -> None:
 )
 async def test_repeat_that_ends_badly(folder: Path, again: str, why: str) -> None:
     """A candidate that does not run every time is not kept."""
-    script = Script()
-    session = await measured(folder, {"value": 9, "then": again}, script=script)
+    session = await measured(folder, {"value": 9, "then": again})
     node = session.nodes["1.1"]
     assert (node.ending, node.kept, repeats(session, "1.1")) == (Ending.SCORED, False, 1)
     assert references(session, "1.1") <= CHAMPION + 2
@@ -188,19 +185,20 @@ async def test_champion_that_can_not_be_measured(tmp_path: Path, after: int) -> 
         script.cpu = "another" if fails and job.command[0] == "trial" else "same"
 
     script = Script(on_open=on_open)
-    session = await measured(folder, {"value": 9}, {"value": 10}, script=script)
-    nodes = session.nodes
-    assert (nodes["1.1"].ending, nodes["1.1"].kept) == (Ending.SCORED, False)
-    assert "the champion 1 could not be measured again" in nodes["1.1"].why
-    assert nodes["1.2"].kept
-    assert session.charged == 2
+    async with scripted(folder, script, {"value": 9}, {"value": 10}) as session:
+        script.noise = gaussian(session.state, 0.5)
+        await session.run()
+        nodes = session.nodes
+        assert (nodes["1.1"].ending, nodes["1.1"].kept) == (Ending.SCORED, False)
+        assert "the champion 1 could not be measured again" in nodes["1.1"].why
+        assert nodes["1.2"].kept
+        assert session.charged == 2
 
 
 async def test_caps_leave_no_room(tmp_path: Path) -> None:
     """A block is paid for before it begins; where a cap leaves no room, the attempt ends as scored and says so."""
     folder = write_task(tmp_path / "task", noisy(REPEATS, CHAMPION))
-    script = Script()
-    session = await measured(folder, {"value": 9}, seconds=WORST_S * 4.5, script=script)
+    session = await measured(folder, {"value": 9}, seconds=WORST_S * 4.5)
     node, accounts = session.nodes["1.1"], session.accounts
     assert (node.ending, node.kept) == (Ending.SCORED, False)
     assert "the caps leave no room for a block of 4 more runs of 1.1 and 1 " in node.why
@@ -246,8 +244,7 @@ async def test_stopped_and_resumed(folder: Path, kind: type[e.Event], at: int) -
         session.stop_at(kind, at)
         await session.run()
         assert not session.accounts.holds
-    script = Script()
-    session = await measured(folder, {"value": 9}, how=How.RESUME, script=script)
+    session = await measured(folder, {"value": 9}, how=How.RESUME)
     assert session.champion == "1.1"
     assert session.charged == 1
     state = session.state

@@ -98,10 +98,8 @@ async def test_provider_fails_at_the_replay(folder: Path) -> None:
 
 async def test_stopped_at_the_replay(folder: Path) -> None:
     """A resume goes on with the replay, and pays for the attempt once."""
-    async with scripted(folder, None, {"value": 3, "then": '{"do": "wait"}'}) as session:
-        session.stop_at(e.TrialIntended, 3)
-        await session.run()
-        assert session.state.champion() == session.nodes["1"]
+    session = await ran(folder, None, {"value": 3, "then": '{"do": "wait"}'}, stop=(e.TrialIntended, 3))
+    assert session.state.champion() == session.nodes["1"]
     session = await ran(folder, None, {"value": 3}, how=How.RESUME)
     assert session.champion == "1.1"
     assert purposes(session, "1.1") == [Purpose.SUBMIT, Purpose.REPLAY, Purpose.REPLAY]

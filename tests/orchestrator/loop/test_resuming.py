@@ -70,25 +70,21 @@ async def test_a_sampler_goes_on_as_it_would_have(tmp_path: Path) -> None:
     session = await ran(whole, None, **flags)
     assert (session.reason, session.charged) == ("all 12 points of the space are tried", 12)
     wanted = points_of(session)
-    async with scripted(cut, None, **flags) as session:
-        session.stop_at(e.AttemptEnded, 9)
-        await session.run()
+    session = await ran(cut, None, **flags, stop=(e.AttemptEnded, 9))
     assert points_of(await ran(cut, None, how=How.RESUME)) == wanted
     assert len({str(point) for point in wanted}) == 13
 
 
 async def test_interrupted_attempt(folder: Path) -> None:
     """What was under way at the stop is interrupted and refunded; its time is spent, and is no stall loss."""
-    async with scripted(folder, None, {"value": 1, "do": "wait"}) as session:
-        session.stop_at(e.TrialIntended, 2)
-        await session.run()
-        node, trial = session.nodes["1.1"], session.state.trials["1.1-1"]
-        assert (node.phase, node.ending) == (Phase.QUEUED, Ending.INTERRUPTED)
-        assert trial.ending is Ending.INTERRUPTED
-        accounts = session.accounts
-        assert (accounts.used(Account.ATTEMPTS), accounts.losses.endings) == (0, 0)
-        assert accounts.used(Account.SECONDS) > node.spent.milliseconds > 0
-        assert session.state.campaign.refunds == {}
+    session = await ran(folder, None, {"value": 1, "do": "wait"}, stop=(e.TrialIntended, 2))
+    node, trial = session.nodes["1.1"], session.state.trials["1.1-1"]
+    assert (node.phase, node.ending) == (Phase.QUEUED, Ending.INTERRUPTED)
+    assert trial.ending is Ending.INTERRUPTED
+    accounts = session.accounts
+    assert (accounts.used(Account.ATTEMPTS), accounts.losses.endings) == (0, 0)
+    assert accounts.used(Account.SECONDS) > node.spent.milliseconds > 0
+    assert session.state.campaign.refunds == {}
 
 
 async def test_late_resume(folder: Path) -> None:

@@ -89,10 +89,8 @@ async def test_stopped_in_a_round(folder: Path, kind: type[e.Event]) -> None:
     """A round that was interrupted is finished by the next session: none begins in between, and none is cut short."""
     points: list[Point] = [*POINTS[:2], {"value": 7, "do": "wait"}, *POINTS[3:]]
     script = Script()
-    async with scripted(folder, script, *points, width=3, review=True) as session:
-        session.stop_at(kind, 3)
-        await session.run()
-        assert session.charged < 3
+    session = await ran(folder, script, *points, width=3, review=True, stop=(kind, 3))
+    assert session.charged < 3
     script.gate.set()
     async with scripted(folder, script, *points, how=How.RESUME) as session:
         assert (await session.run()).reason.startswith("round 1 is over")

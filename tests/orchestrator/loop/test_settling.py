@@ -277,10 +277,11 @@ async def test_what_was_ended_by_hand(tmp_path: Path, monkeypatch: pytest.Monkey
     point: Point = {"value": 1, "do": "wait"}
     with monkeypatch.context() as patched:
         patched.setattr(rent.register, "lived", lambda _: None)
-        session = await ran(folder, script, point, site=rented_site(script, rent), attempts=1)
-        trial, worst = session.state.trials["1.1-1"], WORST_USD - (WALL_S - 1) * USD
-        assert (trial.ending, trial.spent.microdollars) == (Ending.INTERRUPTED, round(worst * 1e6))
-        assert [it.node for it in session.state.doubts.values()] == ["1.1"]
+        async with scripted(folder, script, point, site=rented_site(script, rent), attempts=1) as session:
+            await session.run()
+            trial, worst = session.state.trials["1.1-1"], WORST_USD - (WALL_S - 1) * USD
+            assert (trial.ending, trial.spent.microdollars) == (Ending.INTERRUPTED, round(worst * 1e6))
+            assert [it.node for it in session.state.doubts.values()] == ["1.1"]
     gone = True
     async with scripted(folder, script, point, how=How.RESUME, site=rented_site(script, rent)) as session:
         await whole(session, rent)
