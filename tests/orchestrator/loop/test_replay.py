@@ -56,7 +56,8 @@ async def test_does_not_run_again(folder: Path) -> None:
         '{"judge": "no solution"}': "no solution",
         '{"judge": "nan"}': "cannot score",
     }
-    session = await ran(folder, None, *({"value": 3, "then": then} for then in again))
+    points: list[Point] = [{"value": 3, "then": then} for then in again]
+    session = await ran(folder, None, *points)
     for number, why in enumerate(again.values(), 1):
         node = session.nodes[f"1.{number}"]
         assert (node.ending, node.kept, session.charged) == (Ending.SCORED, False, 3)
@@ -120,12 +121,12 @@ async def test_guards_after_the_replay(tmp_path: Path) -> None:
 async def test_replay_lands_elsewhere(tmp_path: Path) -> None:
     """In a fleet that is mixed, a replay is tried again until it is in the same cohort, a few times at most."""
     folder = write_task(tmp_path / "task", CPU)
-    ran = 0
+    runs = 0
 
     async def on_open(job: Job) -> None:
-        nonlocal ran
-        ran += job.command[0] == "trial"
-        script.cpu = "another" if ran > 2 else "pretended"
+        nonlocal runs
+        runs += job.command[0] == "trial"
+        script.cpu = "another" if runs > 2 else "pretended"
 
     script = Script(on_open=on_open)
     session = await ran(folder, script, {"value": 3})

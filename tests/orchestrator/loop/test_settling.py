@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -370,15 +370,17 @@ async def test_killed_between_word_and_record(folder: Path) -> None:
     """A session that dies with the answer in hand leaves the doubt; the next one settles it once."""
     script = Script()
     rent = Rent(USD, fault=Away(script))
-    async with scripted(folder, script, {"value": 1}, site=rented_site(script, rent), usd=100.0) as session:
-        ask = session.bench.door.lifetimes
+    site = rented_site(script, rent)
+    assert isinstance(site.backend, RentedBackend)
+    ask = site.backend.lifetimes
 
-        async def told(given_up: dict[str, float]) -> dict[str, float]:
-            lived = await ask(given_up)
-            session.bench.book.fail(RuntimeError("dead"))
-            return lived
+    async def told(given_up: Mapping[str, float]) -> dict[str, float]:
+        lived = await ask(given_up)
+        session.bench.book.fail(RuntimeError("dead"))
+        return lived
 
-        session.bench.door.lifetimes = told  # type: ignore[method-assign, assignment]
+    site.backend.lifetimes = told  # type: ignore[method-assign]
+    async with scripted(folder, script, {"value": 1}, site=site, usd=100.0) as session:
         with pytest.raises(RuntimeError, match="dead"):
             await session.run()
     script.world.live_owners.clear()

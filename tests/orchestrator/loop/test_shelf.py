@@ -252,7 +252,7 @@ async def test_nothing_is_removed_before_the_ledger_says_so(folder: Path) -> Non
         raise asyncio.CancelledError
 
     async with scripted(folder, None, *map(point, [6, 1, 2]), artifacts=2 * BIG) as session:
-        session.bench.artifacts.let_go = dies  # type: ignore[method-assign]
+        session.bench.artifacts.let_go = dies  # type: ignore[method-assign, assignment]
         with pytest.raises(asyncio.CancelledError):
             await session.run()
         trial = session.state.trials["1.2-1"]
