@@ -380,14 +380,14 @@ async def test_cap_holds_with_many_at_once(folder: Path) -> None:
         assert session.charged == 8
 
 
-async def dies(folder: Path, site: Site) -> None:
+async def dies(folder: Path, site: Site, after_s: float = 0.0) -> None:
     """A session that dies while its rented trial runs: nothing more is written, and what it rented lives on."""
     async with scripted(folder, Script(), {"value": 1, "do": "wait"}, site=site, attempts=1) as session:
         running = asyncio.create_task(session.run())
         while "1.1-1" not in session.state.trials:  # noqa: ASYNC110 an event is only told when it is on record
             await asyncio.sleep(0.01)
         await session.bench.book.durable()
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(after_s)
         session.bench.book.fail(RuntimeError("dead"))
         session.campaign.stop("dead")
         with pytest.raises(RuntimeError, match="dead"):
@@ -419,7 +419,7 @@ async def test_resumed_by_one_who_can_not_end_it(
 @pytest.mark.parametrize("again", ["same", "other"])
 async def test_resumed_on_another_backend_after_a_crash(folder: Path, again: str) -> None:
     """A rented trial that its owner died in is booked at the price of where it ran, wherever the campaign goes on."""
-    await dies(folder, rented_site(Script(), Rent(USD)))
+    await dies(folder, rented_site(Script(), Rent(USD)), after_s=1.0)
     elsewhere = make_site(Script()) if again == "other" else rented_site(Script(), Rent(USD))
     async with scripted(folder, Script(), {"value": 1}, how=How.RESUME, site=elsewhere) as session:
         assert session.state.trials["1.1-1"].spent.microdollars >= 0.5 * USD * 1e6
