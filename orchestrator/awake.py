@@ -32,9 +32,9 @@ class Awake:
         limit_s: float = LIMIT_S,
         held: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         self._worked = worked
-        self._held = held
+        self.held = held
         self.limit_s = limit_s
         self._begun = False
         self._last = clock()
@@ -52,7 +52,7 @@ class Awake:
         self._begun = False
 
     def __call__(self) -> float:
-        now, worked, held = self._clock(), self._worked(), self._held()
+        now, worked, held = self.clock(), self._worked(), self.held()
         gap, used = now - self._last, worked - self._last_worked
         if self._begun and gap > self.limit_s and used < _BUSY_PART * gap:
             self._slept += gap

@@ -26,8 +26,8 @@ from orchestrator.offload import offload_disk
 _log = structlog.get_logger()
 _ROOM = 0.9  # down to so much of the cap, so that not every trial has something removed
 # Of outputs, for judges that come next: so many trials, and so many bytes of them.
-_AT_HAND, _AT_HAND_BYTES = 64, 16 << 20
-_SLACK_S = 1.0  # a file's time may be older than the moment at which it was written
+_AT_HAND, AT_HAND_BYTES = 64, 16 << 20
+SLACK_S = 1.0  # a file's time may be older than the moment at which it was written
 
 
 class Shelf:
@@ -36,7 +36,7 @@ class Shelf:
     def __init__(self, book: Book, artifacts: Artifacts, cap: int | None) -> None:
         self._book = book
         self._artifacts = artifacts
-        self._cap = cap
+        self.cap = cap
         self.kept_bytes = 0
         self._sizes: dict[str, int] = {}  # of lists of files
         self._users: dict[str, set[str]] = {}  # the trials that left such a list
@@ -67,7 +67,7 @@ class Shelf:
 
     def keep_all(self) -> None:
         """For a campaign that nobody keeps."""
-        self._cap = None
+        self.cap = None
 
     @contextmanager
     def storing(self) -> Iterator[None]:
@@ -82,7 +82,7 @@ class Shelf:
     def hand_on(self, trial: str, outputs: Mapping[str, bytes], size: int) -> None:
         """What was stored just now need not be read for the judge that comes next."""
         self._at_hand[trial] = size, outputs
-        while len(self._at_hand) > _AT_HAND or sum(size for size, _ in self._at_hand.values()) > _AT_HAND_BYTES:
+        while len(self._at_hand) > _AT_HAND or sum(size for size, _ in self._at_hand.values()) > AT_HAND_BYTES:
             del self._at_hand[next(iter(self._at_hand))]
 
     async def take(self, trial: Trial) -> Mapping[str, bytes]:
@@ -98,15 +98,15 @@ class Shelf:
             if not self._work.done():
                 return
             self._left, self._work = self._work.result(), None
-        if self._cap is None or self.kept_bytes <= self._cap or self._stuck:
+        if self.cap is None or self.kept_bytes <= self.cap or self._stuck:
             return
-        if trials := self._oldest(self._cap):
+        if trials := self.oldest(self.cap):
             self._let_go(trials)
             return
         self._stuck = True
         if not self._said_over:
             self._said_over = True
-            self._book.record(e.ArtifactsOverBudget(kept=self.kept_bytes, cap=self._cap))
+            self._book.record(e.ArtifactsOverBudget(kept=self.kept_bytes, cap=self.cap))
 
     async def close(self) -> None:
         """When nothing is under way any more."""
@@ -115,7 +115,7 @@ class Shelf:
         if self._left:
             self._left = await self._remove(self._left, math.inf)
 
-    def _oldest(self, cap: int) -> list[Trial]:
+    def oldest(self, cap: int) -> list[Trial]:
         """As many as have to go, of the attempts that ended first. Bytes are free when the last that has them goes."""
         found, freed = [], 0
         users: dict[str, int] = {}  # left; none of a list that has to stay
@@ -155,7 +155,7 @@ class Shelf:
             if all(it.let_go or not _lists(it) for it in self._spares(node)):
                 self._minimised.pop(node, None)
                 self._discarded.pop(node, None)
-        until = min([*self._storing.values(), time.time()]) - _SLACK_S
+        until = min([*self._storing.values(), time.time()]) - SLACK_S
         self._work = asyncio.create_task(self._remove(names | self._left, until))
 
     async def _remove(self, names: set[str], until: float) -> set[str]:

@@ -113,7 +113,7 @@ def _towards_candidate(state: State, node: Node, ranking: Ranking, tunes: bool, 
         for draft in usable:
             if step := _tune(state, node, draft.number):
                 return step
-    return _best_draft(usable, ranking)
+    return best_draft(usable, ranking)
 
 
 def _towards_fewer(node: Node) -> Step:
@@ -153,7 +153,7 @@ def _tune(state: State, node: Node, draft: int) -> Step | None:
     return Tune(draft) if trial.ending is None and not trial.judged else None
 
 
-def _best_draft(usable: list[Draft], ranking: Ranking) -> Promote:
+def best_draft(usable: list[Draft], ranking: Ranking) -> Promote:
     best = _best_tuned(usable, ranking)
     if best is None:
         why = "the only draft" if len(usable) == 1 else "the first draft; none has a verdict from tuning"

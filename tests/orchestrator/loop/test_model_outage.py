@@ -11,7 +11,7 @@ from orchestrator.llm import upstream
 from orchestrator.loop import breaker
 from tests.fault_proxy import FaultProxy
 from tests.messages import MessagesServer
-from tests.orchestrator.loop.scripted import scripted, write_task
+from tests.orchestrator.loop.scripted import ran, scripted, write_task
 from tests.orchestrator.loop.test_models import CHEAP, asking, points, settings_for
 
 PROBES = 5  # 5, 10, 20, 40 and 60 seconds apart
@@ -61,10 +61,9 @@ async def test_T86_a_slow_line_to_the_model(tmp_path: Path, messages_server: Mes
         line.slow(20_000)
         settings = settings_for(messages_server, api_url=line.url)
         folder = write_task(tmp_path, CHEAP)
-        async with scripted(folder, None, asking, asking, settings=settings, proposer="llm", attempts=2) as session:
-            await session.run()
-            assert line.accepted
-            assert session.charged == 2
-            assert len(session.of(e.ModelCallEnded)) == len(messages_server.requests) == 2
-            assert not session.of(e.AttemptRequeued)
-            assert not session.of(e.BreakerOpened)
+        session = await ran(folder, None, asking, asking, settings=settings, proposer="llm", attempts=2)
+        assert line.accepted
+        assert session.charged == 2
+        assert len(session.of(e.ModelCallEnded)) == len(messages_server.requests) == 2
+        assert not session.of(e.AttemptRequeued)
+        assert not session.of(e.BreakerOpened)

@@ -24,6 +24,7 @@ from orchestrator.wiring.beginning import How
 from tests.messages import Hang, MessagesServer, Refusal, Reply, Text
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import TUNE, Act, Point, make_site, proposal, scripted, write_task
+from tests.orchestrator.loop.telling import in_moments
 
 MODEL = "claude-sonnet-5-5"
 # A stall is found within seconds here; in a real task it is minutes.
@@ -66,9 +67,14 @@ def open_asking(folder: Path, server: MessagesServer, *acts: Act, how: How = How
 
 
 async def test_calls_are_on_record_and_in_the_books(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """What the provider counted is what the attempt spent, in dollars and in tokens."""
+    """What the provider counted is what the attempt spent, in dollars and in tokens. An intent is on record before
+    anything is sent: who dies in between finds out what may have been spent. How a proposer was set up is known of
+    every attempt of it, not only of those that stalled.
+    """
     points(messages_server, 3, 5)
+    sent: list[int] = []
     async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking, asking) as session:
+        session.when(e.ModelCallIntended, lambda _: sent.append(len(messages_server.requests)))
         await session.run()
         ended = session.of(e.ModelCallEnded)
         assert [(it.node, it.ending, it.model) for it in ended] == [
@@ -76,73 +82,35 @@ async def test_calls_are_on_record_and_in_the_books(tmp_path: Path, messages_ser
             ("1.2", CallEnding.COMPLETE, MODEL),
         ]
         assert session.charged == 2
-        accounts = session.bench.book.accounts
+        assert sent == [0, 1]
+        accounts = session.accounts
         assert accounts.used(Account.USD) == sum(it.spent.microdollars for it in ended) > 0
         assert accounts.used(Account.TOKENS) == sum(it.tokens.total for it in ended) > 0
-        assert not session.bench.state.open_calls
+        assert not session.state.open_calls
         assert not accounts.holds
-
-
-async def test_a_run_without_a_stall_tells_its_configuration(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """How a proposer was set up is known of every attempt of it, not only of those that stalled."""
-    points(messages_server, 3, 5)
-    async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking, asking) as session:
-        await session.run()
-        assert not session.of(e.StallFound)
         [found] = stall_tallies(session.events)
-    assert (found.model, found.takes) == (MODEL, 2)
-    assert found.configuration == "llm, blocks, 3 a call"
+        assert (found.model, found.takes, found.configuration) == (MODEL, 2, "llm, blocks, 3 a call")
 
 
-async def test_an_intent_is_on_record_before_anything_is_sent(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Who dies in between finds out on a resume what may have been spent."""
-    seen: list[int] = []
-
-    async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking) as session:
-        session.when(e.ModelCallIntended, lambda _: seen.append(len(messages_server.requests)))
-        points(messages_server, 3)
-        await session.run()
-    assert seen == [0]
-    assert len(messages_server.requests) == 1
-
-
-@pytest.mark.parametrize("hang", [Hang.HEADERS, Hang.FIRST, Hang.MIDDLE])
-async def test_a_hung_model_is_ended_refunded_and_asked_again(
-    tmp_path: Path, messages_server: MessagesServer, hang: Hang
-) -> None:
-    """Intent, kill, confirmed dead; then refund, loss and the queue in one transaction. No attempt is charged."""
-    messages_server.play(Reply((Text("x" * 400),), hang=hang))
+async def test_a_hung_model_is_ended_refunded_and_asked_again(tmp_path: Path, messages_server: MessagesServer) -> None:
+    """Intent, kill, confirmed dead; then refund, loss and the queue in one transaction. No attempt is charged. A cut
+    stream costs its worst case: what was not counted may have been generated, and the promise holds only if booked.
+    """
+    messages_server.play(Reply((Text("x" * 400),), hang=Hang.MIDDLE))
     points(messages_server, 7)
     async with open_asking(write_task(tmp_path, CHEAP, STALL), messages_server, asking) as session:
         await session.run()
         kinds = [type(it) for it in session.events]
         first = kinds.index(e.KillIntended)
-        assert kinds[first : first + 6] == [
-            e.KillIntended,
-            e.ModelCallEnded,
-            e.KillConfirmed,
-            e.Refunded,
-            e.StallFound,
-            e.AttemptRequeued,
-        ]
-        together = {session.stamps[it] for it in range(first + 3, first + 6)}
-        assert len(together) == 1
+        ended = [e.KillIntended, e.ModelCallEnded, e.KillConfirmed, e.Refunded, e.StallFound, e.AttemptRequeued]
+        assert kinds[first : first + 6] == ended
+        assert len(set(session.stamps[first + 3 : first + 6])) == 1
         assert session.charged == 1
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
-        assert session.bench.book.accounts.losses.endings == 1
-
-
-async def test_a_cut_stream_costs_its_worst_case(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """What was not counted may have been generated: the promise holds only if it is booked."""
-    messages_server.play(Reply((Text("x" * 400),), hang=Hang.MIDDLE))
-    points(messages_server, 7)
-    async with open_asking(write_task(tmp_path, CHEAP, STALL), messages_server, asking) as session:
-        await session.run()
-        cut = session.of(e.ModelCallEnded)[0]
-        worst = session.of(e.ModelCallIntended)[0].worst
+        assert session.nodes["1.1"].ending is Ending.SCORED
+        assert session.accounts.losses.endings == 1
+        cut, worst = session.of(e.ModelCallEnded)[0], session.of(e.ModelCallIntended)[0].worst
         assert cut.ending is CallEnding.CUT
-        assert 0 < cut.spent.microdollars <= worst.microdollars
-        assert cut.spent.microdollars >= 200 * 10  # all of max_tokens at the price of output
+        assert 200 * 10 <= cut.spent.microdollars <= worst.microdollars  # all of max_tokens at the price of output
         assert session.of(e.StallFound)[0].lost.microdollars == cut.spent.microdollars
 
 
@@ -153,8 +121,8 @@ async def test_one_that_always_stalls_is_quarantined(tmp_path: Path, messages_se
     task = write_task(tmp_path, CHEAP, STALL)
     async with open_asking(task, messages_server, asking, asking, attempts=1) as session:
         await session.run()
-        assert session.bench.state.nodes["1.1"].phase is Phase.QUARANTINED
-        assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
+        assert session.nodes["1.1"].phase is Phase.QUARANTINED
+        assert session.nodes["1.2"].ending is Ending.SCORED
         assert session.charged == 1
         causes = {it.cause for it in session.of(e.StallFound)}
         assert causes == {"no first token"}
@@ -180,7 +148,7 @@ async def test_an_overloaded_provider_is_waited_for(tmp_path: Path, messages_ser
         assert len(session.of(e.ModelCallEnded)) == 1
         assert session.charged == 1
         assert [it.provider for it in (*session.of(e.ProviderSilent), *session.of(e.ProviderHeard))] == ["model"] * 2
-        assert not session.bench.state.campaign.silent
+        assert not session.state.campaign.silent
 
 
 async def test_a_refused_key_ends_the_campaign_and_charges_nothing(
@@ -195,7 +163,7 @@ async def test_a_refused_key_ends_the_campaign_and_charges_nothing(
         assert "key" in str(caught.value)
         assert "sk-ant-wrong" not in str(caught.value)
         assert session.charged == 0
-        assert session.bench.book.accounts.used(Account.USD) == 0
+        assert session.accounts.used(Account.USD) == 0
 
 
 async def test_dollars_never_pass_the_cap_whatever_runs_in_parallel(
@@ -216,10 +184,10 @@ async def test_dollars_never_pass_the_cap_whatever_runs_in_parallel(
     messages_server.answering(lambda _: Reply((Text("x" * 100),), usage=costly))
     task = write_task(tmp_path, CHEAP)
     async with open_asking(task, messages_server, *[greedy] * 8, usd=0.18, width=4) as session:
-        accounts = session.bench.book.accounts
+        accounts = session.accounts
 
         def held(_: e.Event, __: str) -> None:
-            open_worst = sum(it.spent.microdollars for it in session.bench.state.nodes.values())
+            open_worst = sum(it.spent.microdollars for it in session.nodes.values())
             assert open_worst <= 180_000
             assert accounts.used(Account.USD) + accounts.held(Account.USD) <= 180_000
 
@@ -243,7 +211,7 @@ async def test_who_is_asked_again_has_what_is_left(tmp_path: Path, messages_serv
     async with open_asking(task, messages_server, at_length, at_length) as session:
         await session.run()
         assert len(messages_server.requests) == 2
-        second = session.bench.state.nodes["1.2"]
+        second = session.nodes["1.2"]
         assert second.ending is Ending.INVALID
         assert second.spent.microdollars <= 12_500
 
@@ -257,20 +225,22 @@ async def test_calls_that_died_with_their_orchestrator_are_booked_at_their_worst
     points(messages_server, 3)
     async with open_asking(task, messages_server, asking) as session:
         await session.run()
-        before = session.bench.book.accounts.used(Account.USD)
+        before = session.accounts.used(Account.USD)
         session.bench.book.record(
             e.Reserved(hold="evolve-1", amounts={"usd": 5000, "tokens": 100}),
             e.ModelCallIntended(node="", call="lost", role=ModelRole.EVOLVER, model=MODEL, worst=worst),
         )
     async with open_asking(task, messages_server, how=How.RESUME, attempts=1) as session:
-        assert not session.bench.state.open_calls
-        assert not session.bench.book.accounts.holds
-        assert session.bench.book.accounts.used(Account.USD) == before + 1234
+        assert not session.state.open_calls
+        assert not session.accounts.holds
+        assert session.accounts.used(Account.USD) == before + 1234
         await session.run()
 
 
 async def test_an_agent_tunes_while_it_works(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Each try is a draft, paid from the tuning pool; it is told a rounded score, and what it hands in is run."""
+    """Each try is a draft, paid from the tuning pool; it is told a rounded score, and what it hands in is run. Tuning
+    is no oracle: an attempt has as many tries as the task says, and the same files are measured once.
+    """
     told: list[Tuned] = []
 
     async def tuning(brief: Brief) -> Sequence[Proposal]:
@@ -279,36 +249,27 @@ async def test_an_agent_tunes_while_it_works(tmp_path: Path, messages_server: Me
         told.append(await brief.tune(proposal({"value": 4, "do": "failed"})))
         return [proposal({"value": 3, "tuned": 1.23456789})]
 
-    words: list[Point] = [{"tuned": 1.23456789, "do": "failed"}]
-    async with open_asking(write_task(tmp_path, CHEAP, TUNE), messages_server, tuning, tunes=5, words=words) as session:
-        await session.run()
-        assert told == [Tuned(1.235, "scored", 2), Tuned(None, "failed", 1)]
-        node = session.bench.state.nodes["1.1"]
-        assert node.ending is Ending.SCORED
-        assert node.promoted == 3
-        assert [draft.tried for draft in session.bench.state.drafts("1.1")] == [True, True, False]
-        assert session.bench.book.accounts.used(Account.TUNES) == 2
-
-
-async def test_tuning_is_no_oracle(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """An attempt has as many tries as the task says, cap on the pool or not, and the same files are measured once."""
-    told: list[Tuned] = []
-
     async def curious(brief: Brief) -> Sequence[Proposal]:
         assert brief.tune is not None
         tune = brief.tune
         told.extend([await tune(proposal({"value": it, "tuned": it})) for it in (1, 1, 1, 2, 3, 4, 5)])
         return [proposal({"value": 3, "tuned": 3})]
 
-    words: list[Point] = [{"tuned": it} for it in range(1, 6)]
-    async with open_asking(write_task(tmp_path, CHEAP, TUNE), messages_server, curious, words=words) as session:
+    words: list[Point] = [{"tuned": 1.23456789, "do": "failed"}, *({"tuned": it} for it in range(1, 6))]
+    task = write_task(tmp_path, CHEAP, TUNE)
+    async with open_asking(task, messages_server, tuning, curious, tunes=9, words=words) as session:
         await session.run()
-        assert [it.score for it in told] == [1, 1, 1, 2, 3, None, None]
-        assert [it.left for it in told] == [2, 2, 2, 1, 0, 0, 0]
-        assert session.bench.book.accounts.used(Account.TUNES) == 3
+        assert told[:2] == [Tuned(1.235, "scored", 2), Tuned(None, "failed", 1)]
+        node = session.nodes["1.1"]
+        assert (node.ending, node.promoted) == (Ending.SCORED, 3)
+        assert [draft.tried for draft in session.state.drafts("1.1")] == [True, True, False]
+        again = [(1, 2)] * 3 + [(2, 1), (3, 0), (None, 0), (None, 0)]
+        assert [(it.score, it.left) for it in told[2:]] == again
+        assert session.accounts.used(Account.TUNES) == 2 + 3
 
 
 @pytest.mark.parametrize("then", ["hands in", "overstays"])
+@in_moments
 async def test_a_tune_that_nobody_waits_for_is_used_up(
     tmp_path: Path, messages_server: MessagesServer, then: str
 ) -> None:
@@ -334,11 +295,11 @@ async def test_a_tune_that_nobody_waits_for_is_used_up(
     async with scripted(task, None, impatient, impatient, site=site, words=words, **given) as session:
         session.when(e.TrialIntended, lambda _: begun.set())
         await session.run()
-        accounts, nodes = session.bench.book.accounts, session.bench.state.nodes.values()
+        accounts, nodes = session.accounts, session.nodes.values()
         assert not accounts.holds
         assert accounts.used(Account.TUNES) == len(session.of(e.AttemptOpened)) - 1
         assert accounts.used(Account.USD) == sum(node.spent.microdollars for node in nodes) > 0
-        assert all(trial.ended for trial in session.bench.state.trials.values())
+        assert all(trial.ended for trial in session.state.trials.values())
 
 
 async def test_stalls_may_cost_only_so_much(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -348,7 +309,7 @@ async def test_stalls_may_cost_only_so_much(tmp_path: Path, messages_server: Mes
     async with open_asking(task, messages_server, *[asking] * 9, stall_losses=0.000001) as session:
         finished = await session.run()
         assert "--stall-losses" in finished.reason
-        assert session.bench.book.accounts.losses.usd > 0
+        assert session.accounts.losses.usd > 0
 
 
 async def test_nothing_to_hand_in_is_charged_and_invalid(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -359,7 +320,7 @@ async def test_nothing_to_hand_in_is_charged_and_invalid(tmp_path: Path, message
 
     async with open_asking(write_task(tmp_path, CHEAP), messages_server, prose) as session:
         await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.ending, node.why) == (Ending.INVALID, "the model answered with prose")
         assert session.charged == 1
 
@@ -408,5 +369,5 @@ async def test_a_provider_that_counts_too_much(tmp_path: Path, messages_server: 
     async with open_asking(write_task(tmp_path, CHEAP), messages_server, asking, asking) as session:
         with pytest.raises(Unusable, match="counts more than a request can hold: 400000 tokens of input"):
             await session.run()
-        assert session.bench.book.accounts.used(Account.USD) >= 800_000
+        assert session.accounts.used(Account.USD) >= 800_000
     assert len(messages_server.requests) == 1

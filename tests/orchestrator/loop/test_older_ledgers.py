@@ -31,7 +31,7 @@ async def test_resumed(folder: Path) -> None:
     script = Script()
     points = [{"value": 9}, {"value": 1}, {"value": 15}, {"value": 30}]
     async with scripted(folder, script, *points, how=How.RESUME) as session:
-        state, bench = session.bench.state, session.bench
+        state, bench = session.state, session.bench
         script.noise = gaussian(state, 0.5)
         before = evidence(state, state.nodes["1.1"], bench.ranking)
         assert before is not None

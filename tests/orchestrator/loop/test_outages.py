@@ -14,6 +14,7 @@ import pytest
 from orchestrator.domain import events as e
 from orchestrator.domain.proposal import Proposal
 from orchestrator.domain.records import Phase
+from orchestrator.loop.breaker import CampaignBreaker
 from orchestrator.proposers import Brief, Tuned
 from orchestrator.turns import HELDOUT
 from orchestrator.units import utc_now
@@ -61,40 +62,31 @@ def away_for(session: Scripted, seconds: float, after: int) -> None:
     session.when(e.AttemptEnded, go)
 
 
-async def test_t86_an_outage_of_150_seconds(tmp_path: Path) -> None:
-    """What was under way ends free, once each; nobody is charged, quarantined or proposed for meanwhile."""
+async def test_t86_outages_that_follow_each_other(tmp_path: Path) -> None:
+    """What was under way ends free, once each; nobody is charged or proposed for meanwhile, and however often: an
+    attempt that was there each time is not set aside for it.
+    """
     script = Script(world=World())
-    site = make_site(script, usd_per_second=0.001, ceiling=4)
-    folder = write_task(tmp_path / "task")
-    async with scripted(folder, script, *POINTS, site=site, width=4, attempts=12) as session:
-        away_for(session, 150, after=4)
-        await session.run()
-        free = session.of(e.AttemptRequeued)
-        assert not session.of(e.AttemptQuarantined)
-        assert len(free) <= 8
-        assert session.charged == 12
-        assert all(node.phase is Phase.ENDED for node in session.bench.state.nodes.values())
-
-
-@pytest.mark.parametrize("again", [1, 3])
-async def test_t86_outages_that_follow_each_other(tmp_path: Path, again: int) -> None:
-    """However often: an attempt that was there each time is not set aside for it."""
-    script = Script(world=World())
-    site = make_site(script, ceiling=2)
+    site = make_site(script, usd_per_second=0.001, ceiling=2)
     async with scripted(write_task(tmp_path / "task"), script, *POINTS, site=site, width=2, attempts=12) as session:
-        for after in range(2, 2 + 3 * again, 3):
+        for after in (2, 5, 8):
             away_for(session, 700, after=after)
         await session.run()
         assert not session.of(e.AttemptQuarantined)
-        assert len(session.of(e.BreakerClosed)) == again
+        assert len(session.of(e.AttemptRequeued)) <= 3 * 4
+        assert len(session.of(e.BreakerClosed)) == 3
         assert session.charged == 12
+        assert all(node.phase is Phase.ENDED for node in session.nodes.values())
 
 
-async def test_nothing_is_opened_or_proposed_while_the_breaker_is_open(tmp_path: Path) -> None:
-    """Not a new attempt, nor one that waits, nor the control's; what was reserved is given back meanwhile."""
+async def test_t86_nothing_is_opened_or_proposed_while_the_breaker_is_open(tmp_path: Path) -> None:
+    """Not a new attempt, nor one that waits, nor the control's; what was reserved is given back meanwhile. A cap on
+    dollars is not used up: what the outage broke off is all that it costs, however long it lasts.
+    """
     script = Script(world=World())
+    site = make_site(script, usd_per_second=0.001)
     folder = write_task(tmp_path / "task")
-    async with scripted(folder, script, *POINTS[:6], control="random", attempts=6) as session:
+    async with scripted(folder, script, *POINTS[:6], site=site, usd=5.0, control="random", attempts=6) as session:
         away_for(session, 3000, after=2)
         starts = (e.AttemptOpened, e.AttemptResumed, e.Proposed, e.TrialIntended, e.Reserved, e.ModelCallIntended)
         began: list[e.Event] = []
@@ -102,8 +94,8 @@ async def test_nothing_is_opened_or_proposed_while_the_breaker_is_open(tmp_path:
 
         def look(event: e.Event, _: str) -> None:
             if session.bench.breaker.is_open and isinstance(event, e.BreakerOpened) and event.tries:
-                held.extend(session.bench.book.accounts.holds)
-            began.extend([event] if session.bench.state.campaign.away and not script.world.answers else [])
+                held.extend(session.accounts.holds)
+            began.extend([event] if session.state.campaign.away and not script.world.answers else [])
 
         session.bench.book.listeners.append(look)
         await session.run()
@@ -111,6 +103,8 @@ async def test_nothing_is_opened_or_proposed_while_the_breaker_is_open(tmp_path:
         assert not [event for event in began if isinstance(event, starts)]
         assert not held
         assert session.charged == 6
+        assert len(session.of(e.AttemptRequeued)) <= 2
+        assert session.accounts.losses.usd < 1000
 
 
 async def test_an_attempt_that_asks_nobody_does_not_keep_others_from_trying(tmp_path: Path) -> None:
@@ -144,25 +138,17 @@ def no_machine_for(*nodes: str) -> tuple[Callable[[Job], Awaitable[None]], Calla
     return on_open, begins
 
 
-async def test_an_attempt_that_alone_finds_no_chamber_is_set_aside(tmp_path: Path) -> None:
-    """Others get through each time it fails: then it is not the provider's doing, and nobody else waits for it."""
+@pytest.mark.parametrize(("width", "many"), [(3, 2), (1, 1)])
+async def test_an_attempt_that_alone_finds_no_chamber_is_set_aside(tmp_path: Path, width: int, many: int) -> None:
+    """Others get through each time it fails: then it is not the provider's doing, and nobody else waits for it. Nor is
+    it the only one that is tried when the provider is back: else nothing would ever be tried but what fails alone.
+    """
     on_open, intended = no_machine_for("1.1")
     folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\n")
-    async with scripted(folder, Script(on_open=on_open), *POINTS, width=3, attempts=12) as session:
+    async with scripted(folder, Script(on_open=on_open), *POINTS, width=width, attempts=12) as session:
+        session.bench.breaker.pure.many = many
         session.when(e.TrialIntended, intended)
         await session.run()
-        assert [it.node for it in session.of(e.AttemptQuarantined)] == ["1.1"]
-        assert session.charged == 11
-
-
-async def test_an_attempt_that_fails_when_it_is_tried_is_not_the_only_one_that_is(tmp_path: Path) -> None:
-    """Another one is opened, and gets through: else nothing would ever be tried but the one that fails alone."""
-    on_open, intended = no_machine_for("1.1")
-    folder = write_task(tmp_path / "task", "[stall]\nrefunds = 3\n")
-    async with scripted(folder, Script(on_open=on_open), *POINTS, width=1, attempts=12) as session:
-        session.bench.breaker.pure.many = 1
-        session.when(e.TrialIntended, intended)
-        await session.run(60)
         assert [it.node for it in session.of(e.AttemptQuarantined)] == ["1.1"]
         assert session.charged == 11
 
@@ -192,8 +178,8 @@ async def test_t86_a_silence_is_known_while_those_at_work_still_wait(folder: Pat
             world.answers, world.back_at = False, 1e12
 
         def speak(_: e.BreakerOpened) -> None:
-            assert session.bench.state.trials["1.1-1"].ending is None
-            assert session.bench.state.campaign.away
+            assert session.state.trials["1.1-1"].ending is None
+            assert session.state.campaign.away
             world.back_at = 0.0
             script.gate.set()
 
@@ -201,28 +187,28 @@ async def test_t86_a_silence_is_known_while_those_at_work_still_wait(folder: Pat
         await asyncio.gather(session.run(), hush())
         assert session.of(e.BreakerOpened)
         assert not session.of(e.AttemptRequeued)
-        assert (session.charged, session.bench.state.campaign.away) == (2, "")
+        assert (session.charged, session.state.campaign.away) == (2, "")
 
 
 async def test_one_that_goes_away_while_another_is_probed_has_to_answer_too(folder: Path) -> None:
     """Else an attempt would be let through that needs it."""
+    go, asked, now = asyncio.Event(), list[str](), 1e6
+
+    def probe(name: str) -> Callable[[], Awaitable[bool]]:
+        async def answers() -> bool:
+            asked.append(name)
+            await go.wait()
+            return True
+
+        return answers
+
     async with scripted(folder, None, {"value": 1}) as session:
-        breaker, go = session.bench.breaker, asyncio.Event()
-        asked: list[str] = []
-
-        def probe(name: str) -> Callable[[], Awaitable[bool]]:
-            async def answers() -> bool:
-                asked.append(name)
-                await go.wait()
-                return True
-
-            return answers
-
-        breaker._probes = {"engine": probe("engine"), "model": probe("model")}
-        breaker.clock = lambda: 1e6 + len(asked)
+        probes = {name: probe(name) for name in ("engine", "model")}
+        breaker = CampaignBreaker(session.bench.book, probes, {}, away="engine", home="engine")
+        breaker.clock = lambda: now + len(asked)
         for _ in range(2):
             breaker.failed("engine", "away")
-        breaker.clock = lambda: 2e6 + len(asked)
+        now = 2e6
         for turn in range(8):
             breaker.look(at_work=True)
             await asyncio.sleep(0)
@@ -243,7 +229,7 @@ async def test_a_session_that_finds_the_breaker_open_probes_before_it_starts_any
         away_for(session, 1e9, after=2)
         session.stop_at(e.BreakerOpened, 3)
         await session.run()
-        assert session.bench.state.campaign.away
+        assert session.state.campaign.away
     script = Script(world=World(answers=False, back_at=1e12))
     async with scripted(folder, script, *POINTS[:3], how=How.RESUME) as session:
         assert isinstance(script.world, World)
@@ -252,7 +238,7 @@ async def test_a_session_that_finds_the_breaker_open_probes_before_it_starts_any
         await session.run()
         assert not session.of(e.AttemptRequeued)
         assert session.of(e.BreakerOpened)
-        assert (session.charged, session.bench.state.campaign.away) == (3, "")
+        assert (session.charged, session.state.campaign.away) == (3, "")
 
 
 async def test_pause_off_tries_at_once(folder: Path) -> None:
@@ -272,18 +258,6 @@ async def test_pause_off_tries_at_once(folder: Path) -> None:
         session.when(e.AttemptRequeued, lambda _: session.clock.skip(2))
         await session.run()
         assert session.charged == 3
-
-
-async def test_t86_a_cap_on_dollars_is_not_used_up_by_an_outage(tmp_path: Path) -> None:
-    """What rented chambers cost that an outage broke off is all that it costs, however long it lasts."""
-    script = Script(world=World())
-    site = make_site(script, usd_per_second=0.001)
-    async with scripted(write_task(tmp_path / "task"), script, *POINTS[:4], site=site, usd=5.0, attempts=4) as session:
-        away_for(session, 3_000, after=2)
-        await session.run()
-        assert len(session.of(e.AttemptRequeued)) <= 2
-        assert session.charged == 4
-        assert session.bench.book.accounts.losses.usd < 1000
 
 
 async def test_a_tune_does_not_wait_for_one_that_is_alone(tmp_path: Path, messages_server: MessagesServer) -> None:

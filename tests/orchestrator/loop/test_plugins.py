@@ -21,7 +21,7 @@ from orchestrator.wiring.reading import read_campaign
 from orchestrator.wiring.resuming import CannotOpen, parts_of_run, site_of_campaign
 from tests.clicking import runner
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import make_site, proposal, scripted, write_task
+from tests.orchestrator.loop.scripted import make_site, proposal, ran, scripted, write_task
 from tests.orchestrator.loop.test_pruning import GOOD, pruning, reporting
 from tests.plugins import PROPOSER, Packages
 
@@ -54,22 +54,15 @@ class Mine:
 async def test_a_campaign_with_a_package(folder: Path, packages: Packages) -> None:
     """It runs like any other, and the ledger says which package, in which version, proposed."""
     packages.install()
-    async with scripted(folder, proposer="counting") as session:
-        finished = await session.run()
-        assert finished.reason == "four are enough"
-        assert finished.champion
-        assert finished.champion.params == {"value": 4}
+    session = await ran(folder, proposer="counting")
+    finished = session.ends[-1]
+    assert session.reason == "four are enough"
+    assert finished.champion
+    assert finished.champion.params == {"value": 4}
     with read_campaign(folder) as reading:
         run = reading.state.run
         assert run.proposer == "counting"
         assert run.brought == (Brought(kind="proposer", name="counting", package="blastdoor-counting", version="1.2"),)
-
-
-async def test_what_is_built_in_is_not_noted(folder: Path) -> None:
-    """The ledger of a campaign without packages says nothing of any."""
-    async with scripted(folder, None, {"value": 1}, attempts=1) as session:
-        await session.run()
-        assert session.bench.state.run.brought == ()
 
 
 async def test_it_raises_in_the_middle(folder: Path, packages: Packages) -> None:
@@ -82,9 +75,9 @@ async def test_it_raises_in_the_middle(folder: Path, packages: Packages) -> None
         assert said.startswith('the proposer "counting" of the package blastdoor-counting 1.2 failed: KeyError: ')
         assert "\n" not in said
         assert session.charged == 1
-        assert session.bench.state.campaign.stopped == said
+        assert session.state.campaign.stopped == said
         assert [it.why for it in session.of(e.AttemptRequeued)] == [said]
-        assert session.bench.state.nodes["1.2"].phase is Phase.QUEUED
+        assert session.nodes["1.2"].phase is Phase.QUEUED
     packages.remove(broken)
     packages.install(version="1.3")
     async with scripted(folder, how=How.RESUME) as session:
@@ -96,11 +89,12 @@ async def test_it_raises_in_the_middle(folder: Path, packages: Packages) -> None
 
 
 async def test_the_package_is_gone(folder: Path, packages: Packages) -> None:
-    """A resume names the package, before an engine is looked for; to look at the campaign, nobody needs it."""
-    place = packages.install()
+    """A resume names the package, before an engine is looked for. Whatever only looks at the campaign, or runs a trial
+    of it again, works after its package is gone, or broken.
+    """
     task = write_task(folder, '[search]\nproposer = "counting"\n')
-    async with scripted(task, attempts=1) as session:
-        await session.run()
+    place = packages.install()
+    await ran(task, attempts=1)
     packages.remove(place)
     line = (
         'run 1 was begun with the proposer "counting" of the package blastdoor-counting 1.2, which cannot be used here '
@@ -109,8 +103,15 @@ async def test_the_package_is_gone(folder: Path, packages: Packages) -> None:
     with pytest.raises(TaskError) as caught:
         site_of_campaign(folder, How.RESUME, Flags(), Settings())
     assert str(caught.value) == line
-    with read_campaign(folder) as reading:
-        assert reading.task.search.proposer == "counting"
+    site = make_site(Script())
+    with read_campaign(task) as reading:
+        assert (await parts_of_run(task, reading, 1, site)).task.search.proposer == "counting"
+    await site.backend.close()
+    for words in (["status"], ["tree"], ["report"], ["show", "1.1"], ["logs", "--lines", "99"]):
+        assert (told := runner().invoke(cli, [*words, str(task)])).exit_code == 0, told.output
+    assert "with the proposer counting of blastdoor-counting 1.2; width 1" in told.output
+    packages.install("import nosuchthing")
+    assert (told := runner().invoke(cli, ["status", str(task)])).exit_code == 0, told.output
 
 
 @pytest.mark.parametrize(
@@ -133,28 +134,17 @@ async def test_it_cannot_be_made(folder: Path, packages: Packages, code: str, sa
 
 
 async def test_an_instance(folder: Path) -> None:
-    """It stands in the ledger under its class's name; a resume needs it again, and goes on with it."""
-    async with scripted(folder, instance=Mine(), attempts=1) as session:
-        await session.run()
-        assert session.bench.state.run.brought == (Brought(kind="proposer", name="Mine"),)
+    """It stands in the ledger under its class's name; a resume needs it again, and no other, and goes on with it."""
+    session = await ran(folder, instance=Mine(), attempts=1)
+    assert session.state.run.brought == (Brought(kind="proposer", name="Mine"),)
     with pytest.raises(TaskError, match=r'the proposer "Mine", an instance .* search\(…, how=How.RESUME, proposer=…\)'):
         site_of_campaign(folder, How.RESUME, Flags(), Settings())
     with pytest.raises(TaskError, match='the proposer "Mine", an instance'):
-        async with scripted(folder, how=How.RESUME):
-            raise AssertionError("it was opened")
-    async with scripted(folder, how=How.RESUME, instance=Mine(), attempts=5) as session:
-        assert (await session.run()).reason == "three are enough"
-        assert session.charged == 3
-
-
-async def test_another_instance(folder: Path) -> None:
-    """A run goes on with the proposer that it was begun with, and no other."""
-    async with scripted(folder, instance=Mine(), attempts=1) as session:
-        await session.run()
-    other = type("Other", (Mine,), {})()
+        await ran(folder, how=How.RESUME)
     with pytest.raises((CannotOpen, TaskError), match="was begun with the proposer"):
-        async with scripted(folder, how=How.RESUME, instance=other):
-            raise AssertionError("it was opened")
+        await ran(folder, how=How.RESUME, instance=type("Other", (Mine,), {})())
+    session = await ran(folder, how=How.RESUME, instance=Mine(), attempts=5)
+    assert (session.reason, session.charged) == ("three are enough", 3)
 
 
 async def test_an_instance_with_a_taken_name(folder: Path) -> None:
@@ -221,25 +211,18 @@ BELOW = {"blastdoor.pruners": {"below": "{module}:Below"}}
 
 
 async def test_a_rule_of_a_package(tmp_path: Path, packages: Packages) -> None:
-    """It ends trials early in its own words, and its package is kept with the run."""
-    packages.install(RULE, BELOW)
-    async with scripted(pruned(tmp_path), None, *GOOD, reporting(4, 0.1, 0.12, 0.9, 0.9)) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.3"]
-        assert (node.ending, node.why) == (Ending.PRUNED, "step 1: 0.12 is too little")
-        assert [(it.kind, it.name, it.package) for it in session.bench.state.run.brought] == [
-            ("pruning rule", "below", "blastdoor-counting")
-        ]
-
-
-async def test_a_key_of_its_own(tmp_path: Path, packages: Packages) -> None:
-    """What stands in pruning.options reaches the rule, and comes back from the ledger as it was written."""
+    """It ends trials early in its own words, and its package is kept with the run. What stands in pruning.options
+    reaches it, and comes back from the ledger as it was written.
+    """
     packages.install(RULE.replace("context.spec.threshold or 0.15", 'context.spec.options["below"]'), BELOW)
     options = 'options = {below = 0.15, often = true, words = ["a", "b"], count = 3}'
     folder = write_task(tmp_path / "task", f"{pruning('below')}{options}\n")
-    async with scripted(folder, None, *GOOD, reporting(4, 0.1, 0.12, 0.9, 0.9)) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.3"].ending is Ending.PRUNED
+    session = await ran(folder, None, *GOOD, reporting(4, 0.1, 0.12, 0.9, 0.9))
+    node = session.nodes["1.3"]
+    assert (node.ending, node.why) == (Ending.PRUNED, "step 1: 0.12 is too little")
+    assert [(it.kind, it.name, it.package) for it in session.state.run.brought] == [
+        ("pruning rule", "below", "blastdoor-counting")
+    ]
     with read_campaign(folder) as reading:
         spec = reading.task.pruning
     assert spec
@@ -249,15 +232,14 @@ async def test_a_key_of_its_own(tmp_path: Path, packages: Packages) -> None:
         pass
 
 
-@pytest.mark.parametrize("fault", ["{}['missing']", "return None", "return 1, 2, 3"])
+@pytest.mark.parametrize("fault", ["{}['missing']", "return None"])
 async def test_a_rule_that_fails(
     tmp_path: Path, packages: Packages, fault: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It ends no trial, and is named once; the campaign goes on without it."""
     packages.install(RULE.replace("        step, value", f"        {fault}\n        step, value"), BELOW)
-    async with scripted(pruned(tmp_path), None, *GOOD, reporting(4, 0.1, 0.12, 0.9, 0.9)) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.3"].ending is Ending.SCORED
+    session = await ran(pruned(tmp_path), None, *GOOD, reporting(4, 0.1, 0.12, 0.9, 0.9))
+    assert session.nodes["1.3"].ending is Ending.SCORED
     said = "".join(capfd.readouterr())
     assert said.count('the pruning rule "below" of the package blastdoor-counting 1.2 failed, so it ends no trial') == 1
 
@@ -290,47 +272,18 @@ def pruned(tmp_path: Path) -> Path:
     return write_task(tmp_path / "task", pruning("below", threshold=0.15))
 
 
-async def test_looking_without_the_package(folder: Path, packages: Packages) -> None:
-    """Whatever only looks at a campaign works after its package is gone, or broken."""
-    task = write_task(folder, '[search]\nproposer = "counting"\n')
-    place = packages.install()
-    async with scripted(task, attempts=1) as session:
-        await session.run()
-    packages.remove(place)
-    for words in (["status"], ["tree"], ["report"], ["show", "1.1"], ["logs", "--lines", "99"]):
-        assert (ran := runner().invoke(cli, [*words, str(task)])).exit_code == 0, ran.output
-    assert "with the proposer counting of blastdoor-counting 1.2; width 1" in ran.output
-    packages.install("import nosuchthing")
-    assert (ran := runner().invoke(cli, ["status", str(task)])).exit_code == 0, ran.output
-
-
 async def test_watching_without_the_backend(folder: Path, packages: Packages) -> None:
     """Neither the widths nor the caps of a campaign need the place that it ran at."""
     place = packages.install(announced={"blastdoor.backends": {"elsewhere": "{module}:Counting"}})
-    async with scripted(folder, None, {"value": 1}, attempts=1, backend="elsewhere") as session:
-        await session.run()
+    await ran(folder, None, {"value": 1}, attempts=1, backend="elsewhere")
     packages.remove(place)
     for words in (["status"], ["watch", "--once"]):
-        assert (ran := runner().invoke(cli, [*words, str(folder)])).exit_code == 0, ran.output
-
-
-async def test_replay_without_the_package(folder: Path, packages: Packages) -> None:
-    """What a run's trials were made of is found without those who proposed."""
-    task = write_task(folder, '[search]\nproposer = "counting"\n')
-    place = packages.install()
-    async with scripted(task, attempts=1) as session:
-        await session.run()
-    packages.remove(place)
-    site = make_site(Script())
-    with read_campaign(task) as reading:
-        assert (await parts_of_run(task, reading, 1, site)).task.search.proposer == "counting"
-    await site.backend.close()
+        assert (told := runner().invoke(cli, [*words, str(folder)])).exit_code == 0, told.output
 
 
 async def test_a_taken_name_is_told(folder: Path, packages: Packages) -> None:
     """The campaign runs with what is built in, and a warning names the package."""
     packages.install(announced={"blastdoor.proposers": {"random": "{module}:Counting"}})
-    async with scripted(folder, attempts=1, proposer="random") as session:
-        await session.run()
-        assert session.notes[0].startswith('blastdoor-counting 1.2 brings a proposer "random", a name that is built in')
-        assert session.bench.state.run.brought == ()
+    session = await ran(folder, attempts=1, proposer="random")
+    assert session.notes[0].startswith('blastdoor-counting 1.2 brings a proposer "random", a name that is built in')
+    assert session.state.run.brought == ()

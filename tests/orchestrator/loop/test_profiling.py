@@ -18,7 +18,7 @@ from tests.orchestrator.loop import relay_script
 from tests.orchestrator.loop.relay_script import RelayScript, write_relay_task
 from tests.orchestrator.loop.rented import rented_site
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import Scripted, scripted
+from tests.orchestrator.loop.scripted import Scripted, ran, scripted
 from tests.orchestrator.loop.test_operators import Reading, code_task, history
 
 # Of test_operators: line 1 is the number, lines 4 to 7 the function.
@@ -50,7 +50,7 @@ def flags(**more: Any) -> dict[str, Any]:
 
 def changes_inside(session: Scripted) -> int:
     """How many changed the function that no run reached."""
-    return sum(" in f()," in node.description for node in session.bench.state.nodes.values())
+    return sum(" in f()," in node.description for node in session.nodes.values())
 
 
 async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
@@ -58,36 +58,31 @@ async def test_profile_comes_before_the_first_change(tmp_path: Path) -> None:
     what was not reached.
     """
     script = Told()
-    async with scripted(code_task(tmp_path), script, **flags(attempts=30, seed=7)) as session:
-        await session.run()
-        kinds = [type(it) for it in session.events]
-        assert script.runs == 1
-        assert kinds.index(e.ProfileTaken) < kinds.index(e.AttemptOpened, kinds.index(e.AttemptEnded))
-        assert [it.profile is not None and not it.why for it in session.of(e.ProfileTaken)] == [True]
-        assert session.charged == 30
-        assert not session.bench.book.accounts.holds
-        state = session.bench.state
-        assert sum(node.trials for node in state.nodes.values()) == len(session.of(e.TrialIntended))
-        inside = changes_inside(session)
+    session = await ran(code_task(tmp_path), script, **flags(attempts=30, seed=7))
+    kinds = [type(it) for it in session.events]
+    assert script.runs == 1
+    assert kinds.index(e.ProfileTaken) < kinds.index(e.AttemptOpened, kinds.index(e.AttemptEnded))
+    assert [it.profile is not None and not it.why for it in session.of(e.ProfileTaken)] == [True]
+    assert session.charged == 30
+    assert not session.accounts.holds
+    state = session.state
+    assert sum(node.trials for node in state.nodes.values()) == len(session.of(e.TrialIntended))
+    inside = changes_inside(session)
     script = Told()
-    async with scripted(code_task(tmp_path / "off"), script, **flags(hints="off", attempts=30, seed=7)) as session:
-        await session.run()
-        assert not script.runs
-        assert changes_inside(session) > 3 * inside
+    session = await ran(code_task(tmp_path / "off"), script, **flags(hints="off", attempts=30, seed=7))
+    assert not script.runs
+    assert changes_inside(session) > 3 * inside
 
 
-@pytest.mark.parametrize("told", [b"", b"{}", b"\xff", b'{"profile": 1, "samples": 5, "ms": 5, "files": {}}'])
-async def test_profile_that_tells_nothing(tmp_path: Path, told: bytes) -> None:
+async def test_profile_that_tells_nothing(tmp_path: Path) -> None:
     """The search goes on with the very draws of one without a profile, and one line says so."""
-    async with scripted(code_task(tmp_path / "a"), Told(told=told), **flags()) as session:
-        await session.run()
+    off = await ran(code_task(tmp_path / "off"), Told(), **flags(hints="off", attempts=4))
+    for number, told in enumerate((b"", b"{}", b"\xff", b'{"profile": 1, "samples": 5, "ms": 5, "files": {}}')):
+        session = await ran(code_task(tmp_path / str(number)), Told(told=told), **flags(attempts=4))
         [taken] = session.of(e.ProfileTaken)
         assert taken.said.startswith("run 1 goes on without a profile: no Python of the workspace told anything")
-        assert session.bench.state.run.profiled
-        found = history(session.bench.state)
-    async with scripted(code_task(tmp_path / "b"), Told(), **flags(hints="off")) as session:
-        await session.run()
-        assert history(session.bench.state) == found
+        assert session.state.run.profiled
+        assert history(session.state) == history(off.state), told
 
 
 @pytest.mark.parametrize(
@@ -96,9 +91,8 @@ async def test_profile_that_tells_nothing(tmp_path: Path, told: bytes) -> None:
         {"islands": 2, "migrate": 2, "branching": True},
         {"proposer": "mixed"},
         {"proposer": "hybrid", "arms": "random,operators"},
-        {"meta": "gradient", "width": 3},
     ],
-    ids=["islands", "mixed", "hybrid", "several at once"],
+    ids=["islands", "mixed", "hybrid"],
 )
 async def test_beside_other_choices(tmp_path: Path, more: dict[str, Any]) -> None:
     """One profile for all islands and arms, and a resume takes no second one. Each of them leaves alone what was
@@ -109,17 +103,13 @@ async def test_beside_other_choices(tmp_path: Path, more: dict[str, Any]) -> Non
         session.stop_at(e.AttemptEnded, half)
         await session.run()
         assert script.runs == len(session.of(e.ProfileTaken)) == 1
-    async with scripted(folder, script, how=How.RESUME) as session:
-        await session.run()
-        assert script.runs == 1
-        assert session.charged == 2 * half
-        assert not session.bench.book.accounts.holds
-        inside = changes_inside(session)
-    async with scripted(
-        code_task(tmp_path / "off"), Told(), **flags(attempts=2 * half, hints="off", **more)
-    ) as session:
-        await session.run()
-        assert inside < changes_inside(session) / 2
+    session = await ran(folder, script, how=How.RESUME)
+    assert script.runs == 1
+    assert session.charged == 2 * half
+    assert not session.accounts.holds
+    inside = changes_inside(session)
+    session = await ran(code_task(tmp_path / "off"), Told(), **flags(attempts=2 * half, hints="off", **more))
+    assert inside < changes_inside(session) / 2
 
 
 async def test_no_chamber_for_it(tmp_path: Path) -> None:
@@ -131,11 +121,10 @@ async def test_no_chamber_for_it(tmp_path: Path) -> None:
             raise Unavailable("no room")
 
     script.on_open = fail
-    async with scripted(code_task(tmp_path), script, **flags(attempts=3)) as session:
-        await session.run()
-        [taken] = session.of(e.ProfileTaken)
-        assert "no room" in taken.why
-        assert session.charged == 3
+    session = await ran(code_task(tmp_path), script, **flags(attempts=3))
+    [taken] = session.of(e.ProfileTaken)
+    assert "no room" in taken.why
+    assert session.charged == 3
 
 
 async def test_nothing_to_see(tmp_path: Path) -> None:
@@ -144,13 +133,11 @@ async def test_nothing_to_see(tmp_path: Path) -> None:
     (folder / "workspace/solve.py").rename(folder / "workspace/solve.c")
     task = folder / "blastdoor.toml"
     task.write_text(task.read_text().replace("solve.py", "solve.c"))
-    async with scripted(folder, Script(), **flags(attempts=1)) as session:
-        await session.run()
-        assert [it.why for it in session.of(e.ProfileTaken)] == ["no editable file is Python"]
-        assert session.script.commands.count("trial") == 2
-    async with scripted(code_task(tmp_path / "b"), Script(), proposer="random", attempts=1) as session:
-        await session.run()
-        assert not session.of(e.ProfileTaken)
+    session = await ran(folder, Script(), **flags(attempts=1))
+    assert [it.why for it in session.of(e.ProfileTaken)] == ["no editable file is Python"]
+    assert session.script.commands.count("trial") == 2
+    session = await ran(code_task(tmp_path / "b"), Script(), proposer="random", attempts=1)
+    assert not session.of(e.ProfileTaken)
 
 
 @pytest.mark.parametrize(("hints", "part"), [("hot", True), ("off", False)])
@@ -160,9 +147,8 @@ async def test_profiles_that_differ_by_a_hair(tmp_path: Path, hints: str, part: 
     for share in (124, 126):
         file = {**TOLD, "heat": [[1, share]]}
         told = json.dumps({"profile": 1, "samples": 50, "ms": 1000, "files": {"solve.py": file}}).encode()
-        async with scripted(code_task(tmp_path / str(share)), Told(told=told), **flags(hints=hints)) as session:
-            await session.run()
-            found.append(history(session.bench.state))
+        session = await ran(code_task(tmp_path / str(share)), Told(told=told), **flags(hints=hints))
+        found.append(history(session.state))
     assert (found[0] != found[1]) == part
 
 
@@ -173,28 +159,24 @@ async def test_killed_around_it(tmp_path: Path, kind: type[e.Event]) -> None:
     was under way is booked, and run again.
     """
     task, copy = code_task(tmp_path / "task"), tmp_path / "copy"
-    async with scripted(task, Told(), **flags(attempts=12)) as session:
+    async with scripted(task, Told(), **flags(attempts=6)) as session:
         session.when(kind, lambda _: shutil.copytree(task, copy), on_disk=True)
         await session.run()
-        whole = history(session.bench.state)
+        whole = history(session.state)
     script = Told()
-    async with scripted(copy, script, how=How.RESUME) as session:
-        await session.run()
-        assert history(session.bench.state) == whole
-        assert script.runs == (kind is e.ProfileIntended)
-        assert len(session.of(e.ProfileTaken)) == (kind is e.ProfileIntended)
-        assert not session.bench.book.accounts.holds
+    session = await ran(copy, script, how=How.RESUME)
+    assert history(session.state) == whole
+    assert script.runs == (kind is e.ProfileIntended)
+    assert len(session.of(e.ProfileTaken)) == (kind is e.ProfileIntended)
+    assert not session.accounts.holds
 
 
 async def test_run_that_is_under_way_gets_none(tmp_path: Path) -> None:
     """What was begun without hints goes on without them."""
     folder = code_task(tmp_path)
-    async with scripted(folder, Told(), **flags(attempts=6, hints="off")) as session:
-        session.stop_at(e.AttemptEnded, 3)
-        await session.run()
-    async with scripted(folder, Told(), how=How.RESUME) as session:
-        await session.run()
-        assert not session.of(e.ProfileTaken)
+    session = await ran(folder, Told(), **flags(attempts=4, hints="off"), stop=(e.AttemptEnded, 2))
+    session = await ran(folder, Told(), how=How.RESUME)
+    assert not session.of(e.ProfileTaken)
 
 
 @pytest.mark.parametrize(("hints", "runs"), [("auto", 0), ("reached", 1)])
@@ -202,13 +184,12 @@ async def test_rented_chambers_only_where_it_is_said(tmp_path: Path, hints: str,
     """It costs money there: unless somebody asks for it, there is none, and one line says so."""
     script = Told()
     site = rented_site(script, Rent(usd_per_second=0.01))
-    async with scripted(code_task(tmp_path), script, site=site, **flags(hints=hints, attempts=2)) as session:
-        await session.run()
-        [taken] = session.of(e.ProfileTaken)
-        assert script.runs == runs
-        assert ("--hints" in taken.why) == (not runs)
-        assert len(session.of(e.ProfileIntended)) == runs
-        assert session.charged == 2
+    session = await ran(code_task(tmp_path), script, site=site, **flags(hints=hints, attempts=2))
+    [taken] = session.of(e.ProfileTaken)
+    assert script.runs == runs
+    assert ("--hints" in taken.why) == (not runs)
+    assert len(session.of(e.ProfileIntended)) == runs
+    assert session.charged == 2
 
 
 async def test_no_longer_than_it_is_worth(tmp_path: Path) -> None:
@@ -222,11 +203,10 @@ async def test_no_longer_than_it_is_worth(tmp_path: Path) -> None:
             walls.append(job.limits.wall)
 
     script.on_open = note
-    async with scripted(folder, script, **flags(attempts=1)) as session:
-        await session.run()
-        took_s = session.bench.state.trials["1-1"].spent.milliseconds / 1000
-        assert took_s < 600
-        assert walls == [pytest.approx(60 + 4 * took_s + 1)]
+    session = await ran(folder, script, **flags(attempts=1))
+    took_s = session.state.trials["1-1"].spent.milliseconds / 1000
+    assert took_s < 600
+    assert walls == [pytest.approx(60 + 4 * took_s + 1)]
 
 
 async def test_no_longer_where_the_judge_calls(tmp_path: Path) -> None:

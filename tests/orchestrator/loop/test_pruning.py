@@ -1,7 +1,6 @@
 """Pruning in a campaign: the order, the grace and the kill; who is watched, who is spared, and what a resume knows."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Node, Role, Trial
 from orchestrator.domain.reports import MOST_POINTS, BadReport
-from orchestrator.task import TaskError
 from orchestrator.wiring.beginning import How
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import (
@@ -20,7 +18,7 @@ from tests.orchestrator.loop.scripted import (
     Point,
     Proposing,
     Scripted,
-    make_site,
+    ran,
     scripted,
     take_words,
     write_task,
@@ -46,19 +44,21 @@ def task(tmp_path: Path, *more: str, **keys: Any) -> Path:
 
 
 def last(session: Scripted, number: int) -> tuple[Node, Trial]:
-    node = session.bench.state.nodes[f"1.{number}"]
-    return node, session.bench.state.trials[node.submitted or ""]
+    node = session.nodes[f"1.{number}"]
+    return node, session.state.trials[node.submitted or ""]
 
 
 async def test_pruned_with_grace(tmp_path: Path) -> None:
-    """A trial below the median is told to stop, flushes and is pruned: charged, no score, partial outputs kept."""
-    script = Script()
-    async with scripted(task(tmp_path), script, *GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4), {"value": 5}) as session:
+    """A trial below the median is told to stop, flushes and is pruned: charged, no score, partial outputs kept. T80:
+    one that ignores the order is killed after its grace: pruned and charged like any other, never refunded.
+    """
+    script, bad = Script(), (0.1, 0.2, 0.3, 0.4)
+    points = [*GOOD, reporting(4, *bad), {"value": 5}, reporting(6, *bad, deaf=True)]
+    async with scripted(task(tmp_path), script, *points) as session:
         await session.run()
         node, trial = last(session, 3)
         assert (node.ending, node.kept, node.verdict) == (Ending.PRUNED, False, None)
         assert "median 0.5 of 2 peers" in node.why
-        assert session.charged == 4
         assert node.spent == node.booked
         assert trial.pruning
         assert (trial.pruning.step, trial.pruning.value, trial.pruning.spared) == (1, 0.2, False)
@@ -68,63 +68,41 @@ async def test_pruned_with_grace(tmp_path: Path) -> None:
         assert trial.outputs
         assert set(session.bench.artifacts.get_files(trial.outputs)) == {"partial.json"}
         assert last(session, 4)[0].ending is Ending.SCORED
-    assert script.commands.count("judge") == 7  # the baseline, and each that is kept twice
-
-
-async def test_deaf_is_killed_and_pays(tmp_path: Path) -> None:
-    """One that ignores the order is killed after its grace: pruned and charged like any other, never refunded (T80)."""
-    async with scripted(task(tmp_path), None, *GOOD, reporting(4, 0.1, 0.2, 0.3, deaf=True)) as session:
-        await session.run()
-        node, trial = last(session, 3)
-        assert (node.ending, node.stalls, session.charged) == (Ending.PRUNED, 0, 3)
+        assert script.commands.count("judge") == 7  # the baseline, and each that is kept twice
+        node, trial = last(session, 5)
+        assert (node.ending, node.stalls, session.charged) == (Ending.PRUNED, 0, 5)
         assert "ignored the order to stop" in trial.reason
         assert not session.of(e.Refunded)
-        assert not session.script.world.chambers
-
-
-async def test_at_the_median(tmp_path: Path) -> None:
-    """Who is exactly at the median goes on."""
-    curve = (0.1, 0.5, 0.8, 0.9)
-    async with scripted(task(tmp_path), None, *GOOD, reporting(4, *curve)) as session:
-        await session.run()
-        node, trial = last(session, 3)
-        assert (node.ending, node.kept) == (Ending.SCORED, True)
-        assert trial.pruning
-        assert not trial.pruning.cut
+        assert not script.world.chambers
 
 
 @pytest.mark.parametrize(
-    "keys", [{"warmup": 9}, {"startup": 3}, {"every": 4, "warmup": 4}, {"rule": "curve"}, {"rule": "halving"}]
+    "keys", [{"warmup": 9}, {"startup": 3}, {"every": 4, "warmup": 4}, {"rule": "halving", "least": 9}]
 )
 async def test_too_early(tmp_path: Path, keys: dict[str, Any]) -> None:
-    """Before the warm-up, with too few peers, between two looks, with too short a curve or at a rung that nobody came
-    to, nothing is pruned."""
-    keys = keys | ({"least": 9} if keys.get("rule") == "halving" else {})
-    async with scripted(task(tmp_path, **keys), None, *GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4)) as session:
-        await session.run()
-        assert last(session, 3)[0].ending is Ending.SCORED
+    """Before the warm-up, with too few peers, between two looks, or at a rung alone, nothing is pruned."""
+    session = await ran(task(tmp_path, **keys), None, *GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4))
+    assert last(session, 3)[0].ending is Ending.SCORED
 
 
 async def test_goal_of_the_reports(tmp_path: Path) -> None:
     """What is reported may be better when lower, whatever the score is."""
     low = [reporting(value, 0.9, 0.5, 0.2, 0.1) for value in (2, 3)]
     more = reporting(4, 0.9, 0.7, 0.6, 0.5), reporting(5, 0.9, 0.4, 0.1, 0.0)
-    async with scripted(task(tmp_path, goal="lower"), None, *low, *more) as session:
-        await session.run()
-        assert last(session, 3)[0].ending is Ending.PRUNED
-        assert last(session, 4)[0].ending is Ending.SCORED
+    session = await ran(task(tmp_path, goal="lower"), None, *low, *more)
+    assert last(session, 3)[0].ending is Ending.PRUNED
+    assert last(session, 4)[0].ending is Ending.SCORED
 
 
 async def test_spared(tmp_path: Path) -> None:
     """A spared trial goes on to its score, and it is on record where the rule would have ended it."""
-    async with scripted(task(tmp_path, spare=1.0), None, *GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4)) as session:
-        await session.run()
-        node, trial = last(session, 3)
-        assert (node.ending, node.kept) == (Ending.SCORED, True)
-        assert trial.pruning
-        assert (trial.pruning.spared, trial.pruning.step, trial.pruning.value) == (True, 1, 0.2)
-        assert trial.reports
-        assert len(trial.reports.points) == 4
+    session = await ran(task(tmp_path, spare=1.0), None, *GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4))
+    node, trial = last(session, 3)
+    assert (node.ending, node.kept) == (Ending.SCORED, True)
+    assert trial.pruning
+    assert (trial.pruning.spared, trial.pruning.step, trial.pruning.value) == (True, 1, 0.2)
+    assert trial.reports
+    assert len(trial.reports.points) == 4
 
 
 async def test_never_pruned(tmp_path: Path) -> None:
@@ -143,11 +121,11 @@ async def test_never_pruned(tmp_path: Path) -> None:
 
         session.when(e.AttemptOpened, move)
         await session.run()
-        trials = session.bench.state.trials.values()
+        trials = session.state.trials.values()
         watched = {trial.id for trial in trials if trial.pruning}
         assert {trial.purpose for trial in trials if trial.id not in watched} >= {"tune", "rerun", "submit"}
-        assert watched == {node.submitted for node in session.bench.state.nodes.values() if node.role is Role.SEARCH}
-        assert session.bench.state.nodes["1"].ending is Ending.SCORED
+        assert watched == {node.submitted for node in session.nodes.values() if node.role is Role.SEARCH}
+        assert session.nodes["1"].ending is Ending.SCORED
 
 
 async def test_cohorts_are_kept_apart(tmp_path: Path) -> None:
@@ -168,7 +146,7 @@ async def test_control_has_its_own_peers(tmp_path: Path) -> None:
         session.bench.proposers[Role.CONTROL] = Proposing(*drawn)
         take_words(session.bench, [*search, *drawn])
         await session.run()
-        state = session.bench.state
+        state = session.state
         control = [node for node in state.nodes.values() if node.role is Role.CONTROL]
         assert [node.ending for node in control] == [Ending.SCORED, Ending.SCORED, Ending.PRUNED]
         assert all(node.ending is Ending.SCORED for node in state.nodes.values() if node.role is Role.SEARCH)
@@ -183,22 +161,8 @@ async def test_only_valid_trials_are_peers(tmp_path: Path) -> None:
     ]
     ceiling = '[[metrics]]\nname = "score"\nceiling = 10.0\n'
     honest = reporting(4, 0.1, 0.2)
-    async with scripted(task(tmp_path, ceiling, startup=1, warmup=0), None, *liars, honest) as session:
-        await session.run()
-        assert last(session, 4)[0].ending is Ending.SCORED
-
-
-async def test_resume_knows_the_curves(tmp_path: Path) -> None:
-    """After a stop, the peers of the session before decide as if it had gone on."""
-    folder = task(tmp_path)
-    points = [*GOOD, reporting(4, 0.1, 0.2, 0.3, 0.4), reporting(5, 0.1, 0.2, 0.3, 0.4)]
-    async with scripted(folder, None, *points) as session:
-        session.stop_at(e.AttemptEnded, 3)
-        await session.run()
-    async with scripted(folder, None, *points, how=How.RESUME) as session:
-        await session.run()
-        assert [last(session, number)[0].ending for number in (3, 4)] == [Ending.PRUNED] * 2
-        assert "median 0.5 of 2 peers" in last(session, 4)[0].why
+    session = await ran(task(tmp_path, ceiling, startup=1, warmup=0), None, *liars, honest)
+    assert last(session, 4)[0].ending is Ending.SCORED
 
 
 async def test_bad_reports(tmp_path: Path) -> None:
@@ -214,52 +178,37 @@ async def test_bad_reports(tmp_path: Path) -> None:
         '{"step": 2, "value": 0.9}',
         '{"step": 6, "value": 0.6}',
     )
-    async with scripted(task(tmp_path), None, reporting(2, *said), {"value": 3}) as session:
-        await session.run()
-        node, trial = last(session, 1)
-        assert node.ending is Ending.SCORED
-        assert trial.reports
-        assert trial.reports.points == ((0, 0.1), (5, 0.5), (6, 0.6))
-        assert trial.reports.bad == {BadReport.UNREADABLE: 4, BadReport.AGAIN: 1, BadReport.BACK: 1}
-        assert last(session, 2)[1].reports is None
+    session = await ran(task(tmp_path), None, reporting(2, *said), {"value": 3})
+    node, trial = last(session, 1)
+    assert node.ending is Ending.SCORED
+    assert trial.reports
+    assert trial.reports.points == ((0, 0.1), (5, 0.5), (6, 0.6))
+    assert trial.reports.bad == {BadReport.UNREADABLE: 4, BadReport.AGAIN: 1, BadReport.BACK: 1}
+    assert last(session, 2)[1].reports is None
 
 
 @pytest.mark.alone
 async def test_a_flood_of_reports(tmp_path: Path) -> None:
     """Of a great many reports few are kept, and the trial and the campaign go on."""
-    many = "\n".join(f'::report {{"step": {step}, "value": {step % 7}}}' for step in range(100_000))
+    many = "\n".join(f'::report {{"step": {step}, "value": {step % 7}}}' for step in range(10_000))
     folder = task(tmp_path, startup=1)
-    async with scripted(folder, None, GOOD[0], reporting(4, many.removeprefix("::report ")), {"value": 5}) as session:
-        await session.run()
-        node, trial = last(session, 2)
-        assert node.ending is Ending.SCORED
-        assert trial.reports
-        assert trial.reports.count == 100_000
-        assert len(trial.reports.points) <= MOST_POINTS + 1
-        assert trial.reports.points[-1] == (99_999, 99_999 % 7)
-        assert last(session, 3)[0].ending is Ending.SCORED
+    session = await ran(folder, None, GOOD[0], reporting(4, many.removeprefix("::report ")), {"value": 5})
+    node, trial = last(session, 2)
+    assert node.ending is Ending.SCORED
+    assert trial.reports
+    assert trial.reports.count == 10_000
+    assert len(trial.reports.points) <= MOST_POINTS + 1
+    assert trial.reports.points[-1] == (9_999, 9_999 % 7)
+    assert last(session, 3)[0].ending is Ending.SCORED
 
 
 async def test_curves_without_a_rule(tmp_path: Path) -> None:
     """Without [pruning] a curve is on record all the same, and nothing watches."""
-    async with scripted(write_task(tmp_path / "task"), None, *GOOD, reporting(4, 0.0)) as session:
-        await session.run()
-        node, trial = last(session, 3)
-        assert node.ending is Ending.SCORED
-        assert trial.reports
-        assert trial.pruning is None
-
-
-async def test_backend_that_can_not_stop(tmp_path: Path) -> None:
-    """It is refused before anything is run, in one line that says what to do."""
-    script = Script()
-    site = make_site(script)
-    backend: Any = site.backend
-    backend.capabilities = replace(backend.capabilities, stop=False)
-    with pytest.raises(TaskError, match="needs a backend that can stop a trial"):
-        async with scripted(task(tmp_path), script, site=site):
-            pass
-    assert script.commands == []
+    session = await ran(write_task(tmp_path / "task"), None, *GOOD, reporting(4, 0.0))
+    node, trial = last(session, 3)
+    assert node.ending is Ending.SCORED
+    assert trial.reports
+    assert trial.pruning is None
 
 
 def learning(value: int, end: float) -> Point:
@@ -277,8 +226,7 @@ def reporting_baseline(folder: Path, *curve: float) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("keys", RULES, ids=lambda keys: keys["rule"])
-@pytest.mark.parametrize("told", [(), (0.1, 0.4, 0.6, 0.7)], ids=["silent baseline", "reporting baseline"])
+@pytest.mark.parametrize(("keys", "told"), [(RULES[0], ()), *((keys, (0.1, 0.4, 0.6, 0.7)) for keys in RULES)], ids=str)
 async def test_t89_forged_curves_of_worthless_candidates(
     tmp_path: Path, keys: dict[str, Any], told: tuple[float, ...]
 ) -> None:
@@ -288,11 +236,10 @@ async def test_t89_forged_curves_of_worthless_candidates(
     folder = task(tmp_path, **keys)
     if told:
         reporting_baseline(folder, *told)
-    async with scripted(folder, None, *FORGED, *HONEST) as session:
-        await session.run()
-        endings = [last(session, number)[0].ending for number in range(4, 9)]
-        assert endings == [Ending.SCORED] * 5
-        assert not any(trial.pruning.cut for trial in session.bench.state.trials.values() if trial.pruning)
+    session = await ran(folder, None, *FORGED, *HONEST)
+    endings = [last(session, number)[0].ending for number in range(4, 9)]
+    assert endings == [Ending.SCORED] * 5
+    assert not any(trial.pruning.cut for trial in session.state.trials.values() if trial.pruning)
 
 
 @pytest.mark.parametrize("keys", RULES, ids=lambda keys: keys["rule"])
@@ -300,19 +247,29 @@ async def test_t89_control(tmp_path: Path, keys: dict[str, Any]) -> None:
     """Among honest peers an honest bad trial is ended all the same, forged curves beside them or not."""
     curves, bad = [learning(value, value / 10) for value in (5, 6, 7, 8)], learning(1, 0.1)
     folder = reporting_baseline(task(tmp_path, **keys), 0.0, 0.0, 0.0)
-    async with scripted(folder, None, FORGED[0], *curves, FORGED[1], bad) as session:
-        await session.run()
-        assert last(session, 7)[0].ending is Ending.PRUNED
+    session = await ran(folder, None, FORGED[0], *curves, FORGED[1], bad)
+    assert last(session, 7)[0].ending is Ending.PRUNED
 
 
 async def test_t89_after_a_resume(tmp_path: Path) -> None:
-    """What a curve is worth is known from the ledger: a resumed campaign is not poisoned either."""
+    """What a curve is worth, and whose peers are, is known from the ledger: a resumed campaign is not poisoned, and
+    decides as if it had gone on.
+    """
     folder = reporting_baseline(task(tmp_path), 0.1, 0.4, 0.6, 0.7)
     points = [*FORGED, *HONEST, reporting(1, 0.1, 0.2, 0.3, 0.3)]
-    async with scripted(folder, None, *points) as session:
-        session.stop_at(e.AttemptEnded, 4)
-        await session.run()
-    async with scripted(folder, None, *points, how=How.RESUME) as session:
-        await session.run()
-        endings = [last(session, number)[0].ending for number in range(4, 10)]
-        assert endings == [*[Ending.SCORED] * 5, Ending.PRUNED]
+    session = await ran(folder, None, *points, stop=(e.AttemptEnded, 8))
+    session = await ran(folder, None, *points, how=How.RESUME)
+    endings = [last(session, number)[0].ending for number in range(4, 10)]
+    assert endings == [*[Ending.SCORED] * 5, Ending.PRUNED]
+
+
+async def test_more_steps_than_the_task_gives(tmp_path: Path) -> None:
+    """Its own word can end it early; within the budget it is judged as usual."""
+    folder = write_task(tmp_path, trial="steps = 2")
+    over = reporting(4, 0.1, 0.2, 0.3, 0.4, hangs=True)
+    session = await ran(folder, None, over, reporting(5, 0.1, 0.2, 0.3))
+    node, trial = last(session, 1)
+    assert node.ending is Ending.TIMED_OUT
+    assert "more than 2 steps" in trial.reason
+    assert last(session, 2)[0].ending is Ending.SCORED
+    assert session.charged == 2

@@ -59,7 +59,7 @@ class Chance:
         rented = _backend(session).rented
 
         def hear(event: e.Event, _: str) -> None:
-            accounts = session.bench.book.accounts
+            accounts = session.accounts
             left = accounts.left(Account.USD)
             assert left is None or left >= 0, "used and held are over the cap"
             if isinstance(event, e.TrialEnded | e.AttemptOpened) and self.draw.random() < 0.4:
@@ -97,7 +97,7 @@ async def _to_the_end(folder: Path, chance: Chance, rents: list[Rent]) -> tuple[
             chance.disturb(session)
             await session.run()
             await asyncio.gather(*chance.tasks)
-            accounts, state = session.bench.book.accounts, session.bench.state
+            accounts, state = session.accounts, session.state
             assert not accounts.holds
             assert not state.standing
             spent = sum(node.spent.microdollars for node in state.nodes.values()) + state.campaign.standing.microdollars

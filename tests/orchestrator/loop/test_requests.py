@@ -18,7 +18,8 @@ from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from sandbox import Job
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import Point, Scripted, scripted
+from tests.orchestrator.loop.scripted import Point, Scripted, ran, scripted
+from tests.orchestrator.loop.telling import at, in_moments
 
 DIFF = """--- a/params.json
 +++ b/params.json
@@ -32,18 +33,14 @@ DIFF = """--- a/params.json
 
 def ask_after(session: Scripted, folder: Path, after: str, kind: str, **body: object) -> None:
     """Ask once a node has ended."""
-
-    def act(event: e.AttemptEnded) -> None:
-        if event.node == after:
-            ask(folder, kind, body)
-
-    session.when(e.AttemptEnded, act)
+    session.when(e.AttemptEnded, lambda event: ask(folder, kind, body) if event.node == after else None)
 
 
 def answers(session: Scripted) -> list[str]:
     return [event.answer for event in session.of(e.RequestTaken)]
 
 
+@in_moments
 async def test_pause(folder: Path) -> None:
     """Paused, nothing more is opened; what is under way ends, and it goes on when told so."""
     async with scripted(folder, None, {"value": 1}, {"value": 2}) as session:
@@ -53,22 +50,23 @@ async def test_pause(folder: Path) -> None:
         session.when(e.PauseSet, lambda event: paused.set())
         await paused.wait()
         await asyncio.sleep(0.5)
-        assert "1.2" not in session.bench.state.nodes
+        assert "1.2" not in session.nodes
         ask(folder, "pause", {"paused": False})
         await running
-        assert session.bench.state.nodes["1.2"].ending is Ending.SCORED
+        assert session.nodes["1.2"].ending is Ending.SCORED
         assert answers(session) == ["paused", "going on"]
 
 
-@pytest.mark.parametrize("by", ["ada on here", "", "x" * 10_000, 7])
-async def test_who_asked_is_on_record(folder: Path, by: object) -> None:
+async def test_who_asked_is_on_record(folder: Path) -> None:
     """By the name that they gave, or none; what is no name does no harm."""
+    names = ["ada on here", "", "x" * 10_000, 7]
     async with scripted(folder, None, {"value": 1}) as session:
-        ask_after(session, folder, "1", "cancel", node="1.9", **({"by": by} if by else {}))
+        for by in names:
+            ask_after(session, folder, "1", "cancel", node="1.9", **({"by": by} if by else {}))
         await session.run()
-        [taken] = session.of(e.RequestTaken)
-        assert taken.by == str(by)[:200]
-        assert (f" by {taken.by}:" in taken.said) is bool(by)
+        taken = session.of(e.RequestTaken)
+        assert [it.by for it in taken] == [str(by)[:200] for by in names]
+        assert [f" by {it.by}:" in it.said for it in taken] == [True, False, True, True]
 
 
 async def test_half_a_character(folder: Path) -> None:
@@ -90,7 +88,7 @@ async def test_inject_on_the_champion(folder: Path) -> None:
     async with scripted(folder, None, {"value": 1}, {"value": 2}) as session:
         ask_after(session, folder, "1", "inject", text=DIFF, description="seven")
         finished = await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.role, node.operator, node.description) == (Role.INJECTED, "inject", "seven")
         assert finished.champion == node
         assert session.charged == 3
@@ -102,31 +100,28 @@ async def test_inject_on_a_node(folder: Path) -> None:
     async with scripted(folder, None, {"value": 1}, {"value": 2}) as session:
         ask_after(session, folder, "1.2", "inject", text=on_one, on="1.1")
         await session.run()
-        node = session.bench.state.nodes["1.1.1"]
+        node = session.nodes["1.1.1"]
         assert (node.parent, node.ending, node.kept) == ("1.1", Ending.SCORED, True)
 
 
-@pytest.mark.parametrize("text", ["no change at all", DIFF.replace("params.json", "../escape"), DIFF[:40]])
-async def test_refused_injection(folder: Path, text: str) -> None:
+async def test_refused_injection(folder: Path) -> None:
     """A change that is refused is an attempt all the same: invalid, with the reason, and charged."""
-    script = Script()
-    async with scripted(folder, script, {"value": 1}) as session:
-        ask_after(session, folder, "1", "inject", text=text)
+    async with scripted(folder, None, {"value": 1}) as session:
+        for text in ("no change at all", DIFF.replace("params.json", "../escape"), DIFF[:40]):
+            ask_after(session, folder, "1", "inject", text=text)
         await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.role, node.ending) == (Role.INJECTED, Ending.INVALID)
-        assert "refused" in node.why
-        assert session.charged == 2
+        nodes = [node for node in session.nodes.values() if node.role is Role.INJECTED]
+        assert [node.ending for node in nodes] == [Ending.INVALID] * 3
+        assert all("refused" in node.why for node in nodes)
+        assert session.charged == 4
 
 
 async def test_injection_waits_for_a_resume(folder: Path) -> None:
     """What was asked while nobody worked is taken by the next one who does."""
-    async with scripted(folder, None, {"value": 1}) as session:
-        await session.run()
+    session = await ran(folder, None, {"value": 1})
     ask(folder, "inject", {"text": DIFF.replace('-  "value": 0', '-  "value": 1')})
-    async with scripted(folder, None, {"value": 1}, how=How.RESUME) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1.1"].ending is Ending.SCORED
+    session = await ran(folder, None, {"value": 1}, how=How.RESUME)
+    assert session.nodes["1.1.1"].ending is Ending.SCORED
 
 
 async def test_cancel_a_running_attempt(folder: Path) -> None:
@@ -141,11 +136,11 @@ async def test_cancel_a_running_attempt(folder: Path) -> None:
         session.when(e.TrialIntended, cancel)
         await session.run()
         assert len(session.of(e.KillIntended)) == len(session.of(e.KillConfirmed)) == 1
-        node = session.bench.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.phase, node.ending) == (Phase.ENDED, Ending.CANCELLED)
-        assert session.bench.state.trials["1.1-1"].ending is Ending.INTERRUPTED
+        assert session.state.trials["1.1-1"].ending is Ending.INTERRUPTED
         assert session.charged == 1
-        assert not session.bench.book.accounts.holds
+        assert not session.accounts.holds
         assert node.spent == node.booked
 
 
@@ -156,13 +151,9 @@ async def test_cancel_a_waiting_attempt(folder: Path) -> None:
         raise Stalled("nothing")
 
     async with scripted(folder, None, stall, {"value": 1}) as session:
-
-        def cancel(event: e.AttemptRequeued) -> None:
-            ask(folder, "cancel", {"node": event.node})
-
-        session.when(e.AttemptRequeued, cancel)
+        session.when(e.AttemptRequeued, lambda event: ask(folder, "cancel", {"node": event.node}))
         await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
+        assert session.nodes["1.1"].ending is Ending.CANCELLED
         assert len(session.of(e.AttemptRequeued)) == 1
 
 
@@ -188,7 +179,7 @@ async def test_an_attempt_that_ends_while_requests_are_read(folder: Path, monkey
         monkeypatch.setattr(book, "requests", requests)
         await session.run()
         assert answers(session) == ["cancelled"]
-        assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
+        assert session.nodes["1.1"].ending is Ending.CANCELLED
         assert session.of(e.AttemptResumed) == []
         assert session.charged == 1
         assert not book.accounts.holds
@@ -221,29 +212,24 @@ async def test_requeue(folder: Path) -> None:
     """What was cancelled can be run again; what was charged cannot."""
     script = Script()
     async with scripted(folder, script, {"value": 9, "do": "wait"}, {"value": 1}) as session:
-
-        def cancel(event: e.TrialIntended) -> None:
-            if event.trial == "1.1-1":
-                ask(folder, "cancel", {"node": "1.1"})
-
-        session.when(e.TrialIntended, cancel)
+        at(session, e.TrialIntended, "1.1-1", lambda: ask(folder, "cancel", {"node": "1.1"}))
         await session.run()
     script.gate.set()
     for node in ("1.1", "1.2", "1.9"):
         ask(folder, "requeue", {"node": node})
-    async with scripted(folder, script, {"value": 9}, {"value": 1}, how=How.RESUME) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
-        again, charged, unknown = answers(session)
-        assert again == "queued again"
-        assert "1.2 is scored" in charged
-        assert "no node" in unknown
-        assert session.charged == 2
+    session = await ran(folder, script, {"value": 9}, {"value": 1}, how=How.RESUME)
+    assert session.nodes["1.1"].ending is Ending.SCORED
+    again, charged, unknown = answers(session)
+    assert again == "queued again"
+    assert "1.2 is scored" in charged
+    assert "no node" in unknown
+    assert session.charged == 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
+async def test_what_can_not_be_done(folder: Path) -> None:
+    """A request that makes no sense is answered, and neither this session nor the next one falls over it."""
+    late = {"name": "g", "command": ["true"], "limits": {"wall": "soon"}}
+    asked: list[tuple[str, dict[str, object]]] = [
         ("dance", {}),
         ("cancel", {}),
         ("cancel", {"node": "1.99"}),
@@ -252,17 +238,17 @@ async def test_requeue(folder: Path) -> None:
         ("inject", {"text": DIFF, "on": "1.99"}),
         ("guard", {"node": "1"}),
         ("guard", {"node": "1", "guard": {"name": 3}}),
-        ("guard", {"node": "1", "guard": {"name": "g", "command": ["true"], "limits": {"wall": "soon"}}}),
+        ("guard", {"node": "1", "guard": late}),
         ("pause", {}),
-    ],
-)
-async def test_what_can_not_be_done(folder: Path, kind: str, body: dict[str, object]) -> None:
-    """A request that makes no sense is answered, and neither this session nor the next one falls over it."""
+    ]
     async with scripted(folder, None, {"value": 1}) as session:
-        ask_after(session, folder, "1", kind, **body)
+        for kind, body in asked:
+            ask_after(session, folder, "1", kind, **body)
         await session.run()
-        assert [answer.partition(":")[0] for answer in answers(session)] == ["refused"]
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+        assert [answer.partition(":")[0] for answer in answers(session)] == ["refused"] * len(asked)
+        assert session.nodes["1.1"].ending is Ending.SCORED
+    session = await ran(folder, None, {"value": 1}, {"value": 2}, how=How.RESUME)
+    assert session.nodes["1.2"].ending is Ending.SCORED
 
 
 async def test_nodes_of_an_earlier_run(folder: Path) -> None:
@@ -271,13 +257,13 @@ async def test_nodes_of_an_earlier_run(folder: Path) -> None:
         session.when(e.TrialIntended, lambda event: session.campaign.stop("x") if event.node == "1.1" else None)
         await session.run()
     async with scripted(folder, None, {"value": 2}, how=How.NEW_RUN) as session:
-        assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
+        assert session.nodes["1.1"].ending is Ending.CANCELLED
         ask(folder, "requeue", {"node": "1.1"})
         ask(folder, "inject", {"text": DIFF, "on": "1"})
         ask(folder, "guard", {"node": "1", "guard": {"name": "g", "command": ["guard"]}})
         finished = await session.run()
         assert [answer.partition(":")[0] for answer in answers(session)] == ["refused"] * 3
-        assert session.bench.state.nodes["1.1"].phase is Phase.ENDED
+        assert session.nodes["1.1"].phase is Phase.ENDED
         assert finished.champion is not None
         assert finished.champion.id == "2.1"
 
@@ -288,18 +274,14 @@ async def test_requeue_the_end_of_a_branch(folder: Path) -> None:
     script = Script()
     async with scripted(folder, script, *points, branching=True, depth=2, attempts=3) as session:
 
-        def cancel(event: e.TrialIntended) -> None:
-            if event.trial == "1.1.1-1":
-                ask(folder, "cancel", {"node": "1.1.1"})
-
         def again(event: e.AttemptEnded) -> None:
             if event.ending is Ending.CANCELLED:
                 script.gate.set()
                 ask(folder, "requeue", {"node": "1.1.1"})
 
-        session.when(e.TrialIntended, cancel)
+        at(session, e.TrialIntended, "1.1.1-1", lambda: ask(folder, "cancel", {"node": "1.1.1"}))
         session.when(e.AttemptEnded, again)
         await session.run()
-        nodes = session.bench.state.nodes
+        nodes = session.nodes
         assert nodes["1.1.1"].ending is Ending.SCORED
         assert [(node.branch, node.step) for node in nodes.values()] == [(0, 0), (1, 1), (1, 2), (2, 1)]

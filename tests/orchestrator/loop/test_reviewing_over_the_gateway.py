@@ -58,15 +58,15 @@ async def test_found(tmp_path: Path, messages_server: MessagesServer, finding: s
     answering(messages_server, finding)
     async with open_asking(write_task(tmp_path, ROLES), messages_server) as session:
         await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.ending, node.finding) == (ending, finding)
         asked = messages_server.requests[-1].body
         assert asked["model"] == VERIFIER
         assert asked["thinking"]["type"] in ("enabled", "adaptive")
         calls = session.of(e.ModelCallEnded)
         assert [(it.role, it.model) for it in calls] == [(ModelRole.USER, USER), (ModelRole.VERIFIER, VERIFIER)]
-        assert set(session.bench.state.campaign.asked_models) == {f"user {USER}", f"verifier {VERIFIER}"}
-        accounts = session.bench.book.accounts
+        assert set(session.state.campaign.asked_models) == {f"user {USER}", f"verifier {VERIFIER}"}
+        accounts = session.accounts
         assert accounts.used(Account.USD) == sum(it.spent.microdollars for it in calls) > 0
         assert not accounts.holds
 
@@ -78,8 +78,8 @@ async def test_a_verifier_that_hangs(tmp_path: Path, messages_server: MessagesSe
         await session.run()
         (found,) = session.of(e.Reviewed)
         assert (found.finding, "stalled" in found.reasons) == ("unreviewed", True)
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
-        assert not session.bench.state.open_calls
+        assert session.nodes["1.1"].ending is Ending.SCORED
+        assert not session.state.open_calls
 
 
 async def test_a_provider_that_refuses_the_request(tmp_path: Path, messages_server: MessagesServer) -> None:
@@ -88,7 +88,7 @@ async def test_a_provider_that_refuses_the_request(tmp_path: Path, messages_serv
     async with open_asking(write_task(tmp_path, ROLES), messages_server) as session:
         await session.run()
         assert session.of(e.Reviewed)[0].finding == "unreviewed"
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+        assert session.nodes["1.1"].ending is Ending.SCORED
 
 
 async def test_an_unknown_model(tmp_path: Path, messages_server: MessagesServer) -> None:

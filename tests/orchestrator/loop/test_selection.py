@@ -1,6 +1,7 @@
 """With selection = "tasks", a branch starts from whoever is best at something; the champion stays the ranking's."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from orchestrator.loop.openings import next_opening
 from orchestrator.loop.selection import Population
 from orchestrator.population.rules import BestAtTasks
 from orchestrator.wiring.beginning import How
-from tests.orchestrator.loop.scripted import Point, Scripted, scripted, write_task
+from tests.orchestrator.loop.scripted import Point, Scripted, ran, scripted, write_task
 
 TASKS = '[search]\nselection = "tasks"\n'
 # Each has its own task that it solves; the third is the best on the whole.
@@ -26,81 +27,78 @@ POINTS += [{"value": 1, "tasks": "0,0,0", "number": number} for number in range(
 
 
 def parents(session: Scripted) -> Counter[str | None]:
-    nodes = session.bench.state.nodes.values()
+    nodes = session.nodes.values()
     return Counter(node.parent for node in nodes if node.role is Role.SEARCH and node.number > 3)
 
 
 async def test_branches_start_where_something_is_best(tmp_path: Path) -> None:
     """All three that are best at a task are built on, others are not, and the champion is the best on the whole."""
     folder = write_task(tmp_path / "task", TASKS)
-    async with scripted(folder, None, *POINTS, branching=True, depth=1, attempts=33) as session:
-        await session.run()
-        best = set(frontier_of(session.bench.state).best_at)
-        assert len(best) == 3
-        assert set(parents(session)) == best
-        champion = session.bench.state.champion()
-        assert champion
-        assert champion.verdict
-        assert champion.verdict.metrics["score"] == 4
+    session = await ran(folder, None, *POINTS, branching=True, depth=1, attempts=33)
+    best = set(frontier_of(session.state).best_at)
+    assert len(best) == 3
+    assert set(parents(session)) == best
+    champion = session.state.champion()
+    assert champion
+    assert champion.verdict
+    assert champion.verdict.metrics["score"] == 4
 
 
 async def test_by_default_branches_start_at_the_champion(tmp_path: Path) -> None:
     """Tasks change nothing unless they are asked for."""
     folder = write_task(tmp_path / "task")
-    async with scripted(folder, None, *POINTS[:12], branching=True, depth=1, attempts=12) as session:
+    session = await ran(folder, None, *POINTS[:12], branching=True, depth=1, attempts=12)
+    champion = session.state.champion()
+    assert champion
+    assert set(parents(session)) == {champion.id}
+
+
+async def in_one_go_and_in_two(
+    tmp_path: Path, points: Sequence[Point], stop: int, **flags: Any
+) -> tuple[Scripted, Scripted]:
+    """Two campaigns alike, of which the second is stopped once so many attempts have ended, and resumed."""
+    one, two = write_task(tmp_path / "one"), write_task(tmp_path / "two")
+    whole = await ran(one, None, *points, branching=True, **flags)
+    async with scripted(two, None, *points, branching=True, **flags) as session:
+        session.stop_at(e.AttemptEnded, stop)
         await session.run()
-        champion = session.bench.state.champion()
-        assert champion
-        assert set(parents(session)) == {champion.id}
+    return whole, await ran(two, None, *points, branching=True, how=How.RESUME)
 
 
 async def test_a_resume_draws_the_same(tmp_path: Path) -> None:
     """Stopped half-way and gone on with, it builds on the same nodes as in one go."""
-    seen = []
-    for name, stops in (("one", []), ("two", [5, 11])):
-        folder = write_task(tmp_path / name)
-        how = How.START
-        flags: dict[str, Any] = {"attempts": 20, "depth": 1, "selection": "tasks"}
-        for at in [*stops, None]:
-            async with scripted(folder, None, *POINTS, how=how, branching=True, **flags) as session:
-                if at:
-                    session.stop_at(e.AttemptEnded, at)
-                await session.run()
-                how, flags = How.RESUME, {}
-        seen.append({node.number: node.parent for node in session.bench.state.nodes.values() if node.role == "search"})
-    assert len(seen[0]) == 20
-    assert seen[0] == seen[1]
+    sessions = await in_one_go_and_in_two(tmp_path, POINTS, 8, attempts=14, depth=1, selection="tasks")
+    one, two = ({node.number: node.parent for node in it.nodes.values() if node.parent} for it in sessions)
+    assert len(one) == 14
+    assert one == two
 
 
 async def test_without_tasks_it_is_the_champion(tmp_path: Path) -> None:
     """A judge that tells no tasks leaves nothing to choose by."""
     folder = write_task(tmp_path / "task", TASKS)
     points: list[Point] = [{"value": value} for value in (2, 9, 3, 4)]
-    async with scripted(folder, None, *points, branching=True, depth=1, attempts=4) as session:
-        await session.run()
-        champion = session.bench.state.champion()
-        assert champion
-        state = session.bench.state
-        selection = Population(state, session.bench.ranking, lambda _: BestAtTasks())
-        opening = next_opening(state, session.bench.ranking, branching=True, width=1, selection=selection)
-        assert opening
-        assert opening.parent == champion.id
+    session = await ran(folder, None, *points, branching=True, depth=1, attempts=4)
+    champion = session.state.champion()
+    assert champion
+    state = session.state
+    selection = Population(state, session.bench.ranking, lambda _: BestAtTasks())
+    opening = next_opening(state, session.bench.ranking, branching=True, width=1, selection=selection)
+    assert opening
+    assert opening.parent == champion.id
 
 
 async def test_a_branch_goes_on_where_it_is_best(tmp_path: Path) -> None:
     """A step that made things worse is not built on: the next one starts where the branch did, or at its best."""
     points: list[Point] = [{"value": value} for value in (5, 2, 9, 3, 4)]
-    async with scripted(write_task(tmp_path / "task"), None, *points, branching=True, depth=5, attempts=5) as session:
-        await session.run()
-        assert list(session.bench.state.nodes) == ["1", "1.1", "1.1.1", "1.1.2", "1.1.2.1", "1.1.2.2"]
+    session = await ran(write_task(tmp_path / "task"), None, *points, branching=True, depth=5, attempts=5)
+    assert list(session.nodes) == ["1", "1.1", "1.1.1", "1.1.2", "1.1.2.1", "1.1.2.2"]
 
 
 async def test_a_worse_branch_returns_to_its_start(tmp_path: Path) -> None:
     """Where nothing in a branch is as good as what it started from, that is built on once more."""
     points: list[Point] = [{"value": value} for value in (-5, -2, 3)]
-    async with scripted(write_task(tmp_path / "task"), None, *points, branching=True, depth=3, attempts=3) as session:
-        await session.run()
-        assert list(session.bench.state.nodes) == ["1", "1.1", "1.2", "1.3"]
+    session = await ran(write_task(tmp_path / "task"), None, *points, branching=True, depth=3, attempts=3)
+    assert list(session.nodes) == ["1", "1.1", "1.2", "1.3"]
 
 
 def neutral(count: int) -> list[Point]:
@@ -112,9 +110,8 @@ def neutral(count: int) -> list[Point]:
 async def test_a_branch_builds_on_one_neutral_change(tmp_path: Path, flags: dict[str, Any]) -> None:
     """The first: more of them would be ballast, as long as the search finds something, or nobody said otherwise."""
     folder = write_task(tmp_path / "task")
-    async with scripted(folder, None, *neutral(5), branching=True, depth=5, attempts=5, **flags) as session:
-        await session.run()
-        assert list(session.bench.state.nodes) == ["1", "1.1", "1.1.1", "1.1.2", "1.1.3", "1.1.4"]
+    session = await ran(folder, None, *neutral(5), branching=True, depth=5, attempts=5, **flags)
+    assert list(session.nodes) == ["1", "1.1", "1.1.1", "1.1.2", "1.1.3", "1.1.4"]
 
 
 async def test_a_search_that_is_stuck_walks_over_neutral_changes(tmp_path: Path) -> None:
@@ -123,22 +120,10 @@ async def test_a_search_that_is_stuck_walks_over_neutral_changes(tmp_path: Path)
     """
     worse: list[Point] = [{"value": -1, "number": number} for number in range(6)]
     points: list[Point] = [*worse[:5], *neutral(3), worse[5], {"value": 5}, {"value": 3}]
-    seen = []
-    for stops in ((), (8,)):
-        folder, how = write_task(tmp_path / f"stopped {len(stops)} times"), How.START
-        flags: dict[str, Any] = {"attempts": 11, "depth": 5, "width": 1, "walk": 5}
-        for at in [*stops, None]:
-            async with scripted(folder, None, *points, how=how, branching=True, **flags) as session:
-                if at:
-                    session.stop_at(e.AttemptEnded, at)
-                await session.run()
-                how, flags = How.RESUME, {}
-        seen.append(list(session.bench.state.nodes)[-6:])
-        champion = session.bench.state.champion()
-        assert champion
-        assert champion.id == "1.6.1.1.2"
-    assert seen[0] == ["1.6", "1.6.1", "1.6.1.1", "1.6.1.1.1", "1.6.1.1.2", "1.6.1.1.2.1"]
-    assert seen[0] == seen[1]
+    for session in await in_one_go_and_in_two(tmp_path, points, 8, attempts=11, depth=5, width=1, walk=5):
+        assert session.champion == "1.6.1.1.2"
+        walked = ["1.6", "1.6.1", "1.6.1.1", "1.6.1.1.1", "1.6.1.1.2", "1.6.1.1.2.1"]
+        assert list(session.nodes)[-6:] == walked
 
 
 @pytest.mark.parametrize("meta", ["off", "gradient"])
@@ -147,17 +132,10 @@ async def test_a_rule_is_drawn_for_each_branch(tmp_path: Path, meta: str) -> Non
     credited to it; a resume draws the same.
     """
     points: list[Point] = [{"value": value, "tasks": f"{value % 3},{value % 4}"} for value in range(1, 13)]
+    flags = {"attempts": 12, "depth": 2, "selection": "drawn", "meta": meta}
     seen = []
-    for stops in ((), (5,)):
-        folder, how = write_task(tmp_path / f"{meta} {len(stops)}"), How.START
-        flags: dict[str, Any] = {"attempts": 12, "depth": 2, "selection": "drawn", "meta": meta}
-        for at in [*stops, None]:
-            async with scripted(folder, None, *points, how=how, branching=True, **flags) as session:
-                if at:
-                    session.stop_at(e.AttemptEnded, at)
-                await session.run()
-                how, flags = How.RESUME, {}
-        nodes = [node for node in session.bench.state.nodes.values() if node.role is Role.SEARCH]
+    for session in await in_one_go_and_in_two(tmp_path, points, 5, **flags):
+        nodes = [node for node in session.nodes.values() if node.role is Role.SEARCH]
         drawn = {node.id: node.drawn.arms["parent"] for node in nodes if node.drawn}
         assert len(drawn) == 12
         arms, firsts = list(drawn.values()), {node.branch: drawn[node.id] for node in nodes if node.step == 1}

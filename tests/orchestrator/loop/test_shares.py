@@ -42,7 +42,7 @@ async def test_results_of_users(tmp_path: Path) -> None:
         verified(session, says("pass"), says("pass"), says("hold"), says("flag"), microdollars=10)
         await session.run()
         metric = session.bench.ranking.metrics[0]
-        told = user_results(session.bench.state, metric)
+        told = user_results(session.state, metric)
         assert told == [
             UserResult(1_000_000, kept=True, gain=3.0),
             UserResult(2_000_000),
@@ -51,13 +51,13 @@ async def test_results_of_users(tmp_path: Path) -> None:
             UserResult(5_000_000, kept=True, gain=4.0),
         ]
         spent = {ModelRole.USER: 15_000_000, ModelRole.VERIFIER: 40, ModelRole.EVOLVER: 0}
-        assert spent_by_role(session.bench.state) == spent
-        shares = course_of(session.bench.state, session.bench.book.accounts, session.bench.task).shares
+        assert spent_by_role(session.state) == spent
+        shares = course_of(session.state, session.accounts, session.bench.task).shares
     with ledger_of(tmp_path / "task") as ledger:
         state, _ = folded(ledger)
         assert user_results(state, metric) == told
     async with scripted(tmp_path / "task", None, how=How.RESUME) as session:
-        assert course_of(session.bench.state, session.bench.book.accounts, session.bench.task).shares == shares
+        assert course_of(session.state, session.accounts, session.bench.task).shares == shares
 
 
 async def test_a_released_change_is_no_gaming(tmp_path: Path) -> None:
@@ -67,6 +67,6 @@ async def test_a_released_change_is_no_gaming(tmp_path: Path) -> None:
         verified(session, says("hold"))
         await session.run()
         metric = session.bench.ranking.metrics[0]
-        assert user_results(session.bench.state, metric) == [UserResult(1_000, usable=False, gamed=True)]
+        assert user_results(session.state, metric) == [UserResult(1_000, usable=False, gamed=True)]
         session.bench.book.record(e.AttemptReleased(node="1.1", by="a person"))
-        assert user_results(session.bench.state, metric) == []
+        assert user_results(session.state, metric) == []

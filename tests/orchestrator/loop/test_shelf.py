@@ -3,22 +3,21 @@
 import asyncio
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from structlog.testing import capture_logs
 
 from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Phase, Trial
+from orchestrator.domain.records import Phase
 from orchestrator.ledger import Missing
 from orchestrator.loop import shelf
-from orchestrator.loop.campaign import Campaign
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
+from sandbox import Job
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, Point, Scripted, scripted, write_task, written
+from tests.orchestrator.loop.scripted import GUARD, Point, Scripted, ran, scripted, write_task, written
 
 BIG = 20_000
 
@@ -26,7 +25,7 @@ BIG = 20_000
 @pytest.fixture(autouse=True)
 def _no_slack(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' trials are younger than a second."""
-    monkeypatch.setattr(shelf, "_SLACK_S", -60.0)
+    monkeypatch.setattr(shelf, "SLACK_S", -60.0)
 
 
 def point(value: int, size: int = BIG, **more: object) -> Point:
@@ -36,7 +35,7 @@ def point(value: int, size: int = BIG, **more: object) -> Point:
 
 def there(session: Scripted, node: str) -> bool:
     """Whether the outputs of a node's first trial can be had."""
-    trial = session.bench.state.trials[f"{node}-1"]
+    trial = session.state.trials[f"{node}-1"]
     assert trial.outputs
     try:
         session.bench.artifacts.get_files(trial.outputs)
@@ -53,13 +52,13 @@ async def test_t91_the_oldest_discarded_outputs_go_first(folder: Path) -> None:
     async with scripted(folder, None, *map(point, values), artifacts=5 * BIG) as session:
         await session.run()
         names = ["1", *(f"1.{number}" for number in range(1, 8))]
-        assert [name for name in names if session.bench.state.nodes[name].kept] == ["1", "1.1", "1.4"]
+        assert [name for name in names if session.nodes[name].kept] == ["1", "1.1", "1.4"]
         assert [name for name in names if not there(session, name)] == ["1.2", "1.3", "1.5"]
         assert session.bench.shelf.kept_bytes <= 5 * BIG
         gone = [trial for event in session.of(e.OutputsLetGo) for trial in event.trials]
         assert gone == ["1.2-1", "1.3-1", "1.5-1"]
-        assert session.bench.state.campaign.let_go == 3
-        assert session.bench.state.campaign.let_go_bytes > 3 * BIG
+        assert session.state.campaign.let_go == 3
+        assert session.state.campaign.let_go_bytes > 3 * BIG
 
 
 async def test_t91_five_invalid_attempts(folder: Path) -> None:
@@ -87,13 +86,12 @@ async def test_t91_what_minimising_tried(folder: Path) -> None:
     the way go first.
     """
     params = {"value": 7, **dict.fromkeys(("one", "two", "three", "four"), 1)}
-    async with scripted(folder, Leaving(), written(params), {"value": 3}, attempts=2, minimise=True) as session:
-        await session.run()
+    await ran(folder, Leaving(), written(params), {"value": 3}, attempts=2, minimise=True)
     async with scripted(
         folder, Leaving(), written(params), {"value": 3}, {"value": 2}, how=How.RESUME, attempts=3, artifacts=6 * BIG
     ) as session:
         await session.run()
-        state = session.bench.state
+        state = session.state
         node = state.nodes["1.1.1"]
         assert node.kept
         trials = list(state.trials_of("1.1.1"))
@@ -119,11 +117,10 @@ async def test_the_control_keeps_all(folder: Path) -> None:
 async def test_shared_bytes_stay_while_somebody_needs_them(folder: Path) -> None:
     """A discarded candidate that left the champion's bytes, name by name or as a whole, takes nothing with it."""
     same = [point(6, same=True), point(2, same=True), point(1, same=True), point(3)]
-    async with scripted(folder, None, *same, artifacts=BIG) as session:
-        await session.run()
-        assert there(session, "1.1")
-        assert not there(session, "1.2")
-        assert not there(session, "1.3")
+    session = await ran(folder, None, *same, artifacts=BIG)
+    assert there(session, "1.1")
+    assert not there(session, "1.2")
+    assert not there(session, "1.3")
 
 
 async def test_t91_outputs_that_are_the_judges_traces(folder: Path) -> None:
@@ -133,49 +130,40 @@ async def test_t91_outputs_that_are_the_judges_traces(folder: Path) -> None:
     traced: list[Point] = [{"value": value, "traced": BIG} for value in (6, 1, 2, 3)]
     async with scripted(folder, None, *traced, artifacts=3 * BIG) as session:
         await session.run()
-        trial = session.bench.state.trials["1.2-1"]
+        trial = session.state.trials["1.2-1"]
         assert trial.outputs == trial.traces
         assert not there(session, "1.2")
         assert session.bench.shelf.kept_bytes < 3 * BIG
-    async with scripted(folder, None, *traced, point(4), how=How.RESUME) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.5"].ending is Ending.SCORED
+    session = await ran(folder, None, *traced, point(4), how=How.RESUME)
+    assert session.nodes["1.5"].ending is Ending.SCORED
 
 
 @pytest.mark.parametrize("was_let_go", [False, True])
-@pytest.mark.parametrize("cut", [e.JudgingIntended, e.GuardIntended])
-async def test_what_a_person_cancelled_can_be_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: type[e.Event], was_let_go: bool
-) -> None:
+@pytest.mark.parametrize("cut", ["judge", "guard"])
+async def test_what_a_person_cancelled_can_be_run_again(tmp_path: Path, cut: str, was_let_go: bool) -> None:
     """What ended free keeps its outputs, and goes on from there; where a ledger let them go, it is run once more."""
-    folder = write_task(tmp_path / "task", GUARD)
-    points = [point(9, judge="wait" if cut is e.JudgingIntended else "score"), *map(point, (6, 1, 2))]
-    script = Script()
-    with monkeypatch.context() as patched:
-        if was_let_go:
-            patched.setattr(shelf, "_has_spares", lambda node: node.phase is Phase.ENDED and not node.kept)
-        async with scripted(folder, script, *points, artifacts=2 * BIG) as session:
-            asked: list[object] = []
+    folder, script = write_task(tmp_path / "task", GUARD), Script()
+    points = [point(9), *map(point, (6, 1, 2))]
 
-            def cancel(event: e.JudgingIntended | e.GuardIntended) -> None:
-                node = (
-                    event.node if isinstance(event, e.GuardIntended) else session.bench.state.trials[event.trial].node
-                )
-                if node == "1.1" and not asked:
-                    asked.append(session.campaign._cancel("1.1"))  # at once, as no request of another process is
+    async def on_open(job: Job) -> None:
+        if job.command[0] == cut and "1.1" in session.nodes and not script.gate.is_set():
+            ask(folder, "cancel", {"node": "1.1"})
+            script.gate.set()
+            await asyncio.sleep(60)
 
-            session.when(cut, cancel)
-            await session.run()
-            assert session.bench.state.nodes["1.1"].ending is Ending.CANCELLED
-            assert there(session, "1.1") is not was_let_go
-            assert not there(session, "1.3")
-    script.gate.set()
-    ask(folder, "requeue", {"node": "1.1"})
-    async with scripted(folder, script, *points, how=How.RESUME) as session:
+    script.on_open = on_open
+    async with scripted(folder, script, *points, artifacts=2 * BIG) as session:
         await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.ending, node.kept) == (Ending.SCORED, True)
-        assert (node.submitted == "1.1-1") is not was_let_go
+        assert session.nodes["1.1"].ending is Ending.CANCELLED
+        assert there(session, "1.1")
+        assert not there(session, "1.3")
+        if was_let_go:
+            session.bench.book.record(e.OutputsLetGo(trials=("1.1-1",), bytes=BIG))
+    ask(folder, "requeue", {"node": "1.1"})
+    session = await ran(folder, script, *points, how=How.RESUME)
+    node = session.nodes["1.1"]
+    assert (node.ending, node.kept) == (Ending.SCORED, True)
+    assert (node.submitted == "1.1-1") is not was_let_go
 
 
 async def test_a_damaged_list_ends_no_campaign(folder: Path) -> None:
@@ -191,7 +179,8 @@ async def test_a_damaged_list_ends_no_campaign(folder: Path) -> None:
     def damage(event: e.AttemptEnded) -> None:
         nonlocal path, text
         if event.node == "1":
-            path = session.bench.artifacts._path(str(session.bench.state.trials["1-1"].outputs))
+            digest = str(session.state.trials["1-1"].outputs)
+            path = folder / ".blastdoor/artifacts" / digest[:2] / digest[2:]
             text = path.read_bytes()
             path.write_bytes(text[:-1] + b"?")
 
@@ -203,13 +192,13 @@ async def test_a_damaged_list_ends_no_campaign(folder: Path) -> None:
             "outputs that were let go could not be removed"
         }
         assert session.charged == 4
-        trial = session.bench.state.trials["1.2-1"]
+        trial = session.state.trials["1.2-1"]
         assert trial.let_go
         assert trial.outputs
         assert session.bench.artifacts.get_files(trial.outputs)
     async with scripted(folder, None, *points, point(4), how=How.RESUME) as session:
         await session.run()
-        assert session.bench.state.nodes["1.5"].ending is Ending.SCORED
+        assert session.nodes["1.5"].ending is Ending.SCORED
         assert session.bench.artifacts.get_files(trial.outputs)
     restore()
     async with scripted(folder, None, *points, point(4), how=How.RESUME) as session:
@@ -225,7 +214,7 @@ async def test_no_more_is_let_go_than_has_to_be(folder: Path) -> None:
     like_baseline: Point = {"value": 3, "says": '{"value": 0}'}
     async with scripted(folder, None, point(6), like_baseline, *alike, point(4), point(5)) as session:
         await session.run()
-        state, chosen = session.bench.state, session.bench.shelf._oldest
+        state, chosen = session.state, session.bench.shelf.oldest
         assert state.trials["1.3-1"].outputs == state.trials["1.4-1"].outputs
         assert state.trials["1.2-1"].outputs == state.trials["1-1"].outputs
         assert 4 * BIG < session.bench.shelf.kept_bytes < 4.5 * BIG
@@ -234,7 +223,8 @@ async def test_no_more_is_let_go_than_has_to_be(folder: Path) -> None:
         state.set_node("1.4", phase=Phase.OPEN)
         state.touched.clear()
         assert [it.id for it in chosen(0)] == ["1.5-1", "1.6-1"]
-        session.bench.shelf._let_go(chosen(0))
+        session.bench.shelf.cap = 0
+        session.bench.shelf.turn()
         await session.bench.book.durable()
         state.set_node("1.4", phase=Phase.ENDED)
         state.touched.clear()
@@ -248,29 +238,26 @@ async def test_no_more_is_let_go_than_has_to_be(folder: Path) -> None:
 
 async def test_more_is_needed_than_the_budget_allows(folder: Path) -> None:
     """It is said once, the campaign goes on, and what is discarded goes as it ends."""
-    async with scripted(folder, None, *map(point, [3, 4, 5, 1, 2]), artifacts=BIG) as session:
-        await session.run()
-        assert all(there(session, name) for name in ("1", "1.1", "1.2", "1.3"))
-        assert not there(session, "1.4")
-        assert len(session.of(e.ArtifactsOverBudget)) == 1
-        assert session.bench.state.nodes["1.5"].ending is Ending.SCORED
+    session = await ran(folder, None, *map(point, [3, 4, 5, 1, 2]), artifacts=BIG)
+    assert all(there(session, name) for name in ("1", "1.1", "1.2", "1.3"))
+    assert not there(session, "1.4")
+    assert len(session.of(e.ArtifactsOverBudget)) == 1
+    assert session.nodes["1.5"].ending is Ending.SCORED
 
 
-async def test_nothing_is_removed_before_the_ledger_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_removed_before_the_ledger_says_so(folder: Path) -> None:
     """A session that dies after it has said so leaves the bytes, and the next one removes them."""
 
     def dies(*_: object) -> set[str]:
         raise asyncio.CancelledError
 
     async with scripted(folder, None, *map(point, [6, 1, 2]), artifacts=2 * BIG) as session:
-        with monkeypatch.context() as patched:
-            patched.setattr(shelf, "_removed", dies)
-            with pytest.raises(asyncio.CancelledError):
-                await session.run()
-        trial = session.bench.state.trials["1.2-1"]
+        session.bench.artifacts.let_go = dies  # type: ignore[method-assign, assignment]
+        with pytest.raises(asyncio.CancelledError):
+            await session.run()
+        trial = session.state.trials["1.2-1"]
         assert trial.let_go
-        assert trial.outputs
-        assert session.bench.artifacts.get_files(trial.outputs)
+        assert session.bench.artifacts.get_files(str(trial.outputs))
     async with scripted(folder, None, *map(point, [6, 1, 2]), how=How.RESUME) as session:
         assert not there(session, "1.2")
         await session.run()
@@ -280,30 +267,22 @@ async def test_what_is_being_stored_is_not_removed(folder: Path, monkeypatch: py
     """Bytes that were put since an attempt began to store its own, and that no event names yet, stay until it is done;
     what is older goes.
     """
-    now = 1000.0
-
-    def put_at(trial: Trial, moment: float) -> None:
-        artifacts = session.bench.artifacts
-        for digest in (str(trial.outputs), *artifacts._members_of(str(trial.outputs))):
-            os.utime(artifacts._path(digest), (moment, moment))
-
+    monkeypatch.setattr(shelf, "SLACK_S", 1.0)
     async with scripted(folder, None, *map(point, [6, 1, 2])) as session:
         await session.run()
-        bench = session.bench
-        old, young = bench.state.trials["1.2-1"], bench.state.trials["1.3-1"]
-        monkeypatch.setattr(shelf, "_SLACK_S", 1.0)
-        monkeypatch.setattr(shelf, "time", SimpleNamespace(time=lambda: now))
-        put_at(old, now - 10)
-        put_at(young, now + 1)
-        bench.shelf._cap = 1
+        bench, artifacts = session.bench, session.bench.artifacts
+        old, young = session.state.trials["1.2-1"], session.state.trials["1.3-1"]
+        for path in (folder / ".blastdoor/artifacts").rglob("*"):
+            os.utime(path, (1000.0, 1000.0))
+        bench.shelf.cap = 1
         with bench.shelf.storing():
-            now += 100
+            artifacts.keep_files(artifacts.get_files(str(young.outputs)))
             bench.shelf.turn()
-            assert bench.shelf._work
-            await bench.shelf._work
-            assert bench.state.trials[young.id].let_go
+            while artifacts.those_there([str(old.outputs)]):  # noqa: ASYNC110 a thread removes it
+                await asyncio.sleep(0.01)
             assert not there(session, "1.2")
-            assert bench.artifacts.get_files(str(young.outputs))
+            assert session.state.trials[young.id].let_go
+            assert artifacts.get_files(str(young.outputs))
         await bench.shelf.close()
         assert not there(session, "1.3"), "nothing is under way any more"
 
@@ -312,7 +291,7 @@ async def test_a_removal_that_fails_leaves_no_machine_behind(folder: Path, monke
     """Whatever goes wrong with what is let go, all that is rented is given back first, and all is settled."""
     done: list[str] = []
 
-    async def stand_down(_: Campaign) -> None:
+    async def stand_down() -> None:
         done.append("given back")
 
     async def close(_: shelf.Shelf) -> None:
@@ -320,13 +299,13 @@ async def test_a_removal_that_fails_leaves_no_machine_behind(folder: Path, monke
         raise OSError(5, "Input/output error")
 
     async with scripted(folder, None, point(6), point(1, do="wait")) as session:
-        monkeypatch.setattr(Campaign, "_stand_down", stand_down)
+        object.__setattr__(session.bench, "stand_down", stand_down)
         monkeypatch.setattr(shelf.Shelf, "close", close)
         session.when(e.TrialIntended, lambda event: session.campaign.stop("Ctrl-C") if event.node == "1.2" else None)
         with pytest.raises(OSError, match="Input/output"):
             await session.run()
         assert done[:2] == ["given back", "removed"]
-        assert not session.bench.book.accounts.holds
+        assert not session.accounts.holds
 
 
 async def test_an_older_ledger(folder: Path) -> None:
@@ -360,7 +339,7 @@ async def test_outputs_at_hand(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         first, second = (bench.state.trials[f"1.{number}-1"] for number in (1, 2))
         stored = await bench.shelf.take(first)
         assert read == [first.outputs]
-        monkeypatch.setattr(shelf, "_AT_HAND_BYTES", 3)
+        monkeypatch.setattr(shelf, "AT_HAND_BYTES", 3)
         bench.shelf.hand_on(first.id, {"a": b"a"}, 2)
         bench.shelf.hand_on(second.id, {"b": b"b"}, 2)
         assert await bench.shelf.take(second) == {"b": b"b"}

@@ -18,6 +18,7 @@ from orchestrator.proposers import Brief, Stalled, Unanswered
 from sandbox.backends.fake.backend import Guest
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import Point, Scripted, proposal, scripted, write_task
+from tests.orchestrator.loop.telling import in_moments
 
 SHORT = '[limits]\nwall = "2s"\ngrace = "100ms"\n'
 
@@ -25,8 +26,8 @@ SHORT = '[limits]\nwall = "2s"\ngrace = "100ms"\n'
 def sleeps(session: Scripted, seconds: float) -> None:
     """The process is not there for so long, from now on: whatever has a deadline by then is late."""
     awake = session.bench.door.awake
-    was = awake._clock
-    awake._clock = lambda: was() + seconds
+    was = awake.clock
+    awake.clock = lambda: was() + seconds
 
 
 @dataclass
@@ -40,6 +41,7 @@ class Sleepy(Script):
         return await super()._misbehave(guest, do)
 
 
+@in_moments
 async def test_t88_a_trial_whose_time_passed_in_our_sleep_is_run_again(tmp_path: Path) -> None:
     """Its limit was reached by the clock; nobody saw whether it would have been in time, so nobody pays."""
     folder = write_task(tmp_path / "task", limits=SHORT)
@@ -49,21 +51,22 @@ async def test_t88_a_trial_whose_time_passed_in_our_sleep_is_run_again(tmp_path:
         script.fall_asleep = lambda: sleeps(session, 100)
         await session.run()
         (requeued,) = session.of(e.AttemptRequeued)
-        assert (requeued.ending, session.bench.state.trials["1.1-1"].ending) == (Ending.INTERRUPTED,) * 2
+        assert (requeued.ending, session.state.trials["1.1-1"].ending) == (Ending.INTERRUPTED,) * 2
         assert "stood still for 100 s" in requeued.why
-        node = session.bench.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.ending, node.stalls, session.charged) == (Ending.SCORED, 0, 1)
-        assert session.bench.state.campaign.refunds == {}
-        assert session.bench.state.campaign.free == 0
+        assert session.state.campaign.refunds == {}
+        assert session.state.campaign.free == 0
 
 
+@in_moments
 async def test_a_trial_that_is_too_slow_by_itself_still_pays(tmp_path: Path) -> None:
     """Only where we were not there is it free."""
     folder = write_task(tmp_path / "task", limits=SHORT)
     async with scripted(folder, None, {"value": 3, "do": "too slow"}, {"value": 4}) as session:
         session.when(e.AttemptEnded, lambda event: sleeps(session, 100) if event.node == "1.1" else None)
         await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.TIMED_OUT
+        assert session.nodes["1.1"].ending is Ending.TIMED_OUT
         assert session.charged == 2
 
 
@@ -82,7 +85,7 @@ async def test_t88_a_proposer_that_was_cut_by_our_sleep_is_asked_again(folder: P
 
     async with scripted(folder, None, act) as session:
         await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.ending, node.stalls, session.charged) == (Ending.SCORED, 0, 1)
         assert [it.ending for it in session.of(e.AttemptRequeued)] == [Ending.INTERRUPTED]
 
@@ -90,8 +93,8 @@ async def test_t88_a_proposer_that_was_cut_by_our_sleep_is_asked_again(folder: P
 def waits_for_the_ledger(session: Scripted, seconds: float) -> None:
     """Nothing could be begun for so long."""
     awake = session.bench.door.awake
-    was = awake._held
-    awake._held = lambda: was() + seconds
+    was = awake.held
+    awake.held = lambda: was() + seconds
 
 
 @pytest.mark.parametrize("stands", [sleeps, waits_for_the_ledger])
@@ -127,7 +130,7 @@ async def test_t88_slept_time_is_not_on_the_clock_of_the_campaign(folder: Path) 
         await session.run()
         (slept,) = session.of(e.StoodStill)
         assert 29_999 < slept.seconds < 30_100
-        assert session.bench.state.campaign.elapsed_s < 60
+        assert session.state.campaign.elapsed_s < 60
         assert session.charged == 4
 
 
@@ -161,7 +164,7 @@ async def test_t88_a_clock_that_was_set_back_does_not_keep_the_queue_waiting(fol
 
         session.when(e.AttemptRequeued, back)
         await session.run()
-        assert session.bench.state.nodes["1.1"].ending is Ending.SCORED
+        assert session.nodes["1.1"].ending is Ending.SCORED
 
 
 PROCESS = """
@@ -177,7 +180,7 @@ async def main() -> None:
         session.bench.door.awake.limit_s = 1.0
         session.when(e.TrialIntended, lambda event: print(event.trial, flush=True))
         await session.run()
-        ended = sorted(node.ending for node in session.bench.state.nodes.values())
+        ended = sorted(node.ending for node in session.nodes.values())
         slept = sum(it.seconds for it in session.of(e.StoodStill))
         print("ended", *ended, session.charged, len(session.of(e.AttemptQuarantined)), slept > 2, flush=True)
 

@@ -27,8 +27,8 @@ async def test_steer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
         session.when(e.AttemptEnded, steer)
         await session.run()
-        assert session.bench.state.campaign.steering == ("use a heap", "no more\nthan \x1b[31m40 lines")
-        assert [event.text for event in session.of(e.Steered)] == list(session.bench.state.campaign.steering)
+        assert session.state.campaign.steering == ("use a heap", "no more\nthan \x1b[31m40 lines")
+        assert [event.text for event in session.of(e.Steered)] == list(session.state.campaign.steering)
         answers = [event.answer.partition(":")[0] for event in session.of(e.RequestTaken)]
         assert answers == ["all who propose from now on are told", "refused"] * 2 + ["refused"]
 
@@ -48,7 +48,7 @@ async def test_while_somebody_proposes(folder: Path, monkeypatch: pytest.MonkeyP
 
     async with scripted(folder, None, listening) as session:
         await session.run()
-    assert heard == [[], ["use a heap", "use a heap"]]
+        assert heard == [[], ["use a heap", "use a heap"]]
 
 
 async def test_nobody_reads_it(folder: Path) -> None:

@@ -11,44 +11,43 @@ from orchestrator.domain.metric import Metric, Ranking
 from orchestrator.domain.records import Draft, Guard, Purpose
 from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode, NotComparable, Verdict, better, decide
-from orchestrator.loop.steps import Promote, _best_draft
+from orchestrator.loop.steps import Promote, best_draft
 from orchestrator.wiring.beginning import How
 from orchestrator.wiring.reading import ask
 from tests.orchestrator.loop.script import Script
-from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, TUNE, Point, ran, scripted, write_task
+from tests.orchestrator.loop.telling import at
 
 DRAFTS: list[Point] = [{"value": 5, "tuned": 1}, {"value": 3, "tuned": 9}, {"value": 9, "tuned": 2}]
 
 
-async def test_best_draft_is_promoted(tmp_path: Path) -> None:
+async def testbest_draft_is_promoted(tmp_path: Path) -> None:
     """Every draft is tuned, the best in tuning is promoted with the reason on record, and only that one counts."""
     folder = write_task(tmp_path / "task", TUNE)
-    async with scripted(folder, None, DRAFTS) as session:
-        await session.run()
-        state, accounts = session.bench.state, session.bench.book.accounts
-        node = state.nodes["1.1"]
-        promoted = session.of(e.Promoted)[-1]
-        assert (promoted.draft, promoted.why) == (2, "best of 3 drafts in tuning")
-        assert (node.params, node.ending) == ({"value": 3, "tuned": 9}, Ending.SCORED)
-        assert node.verdict is not None
-        assert (node.verdict.mode, node.verdict.metrics) == (Mode.SUBMIT, {"score": 3.0})
-        assert [trial.purpose for trial in state.trials_of("1.1")] == [
-            *[Purpose.TUNE] * 3,
-            Purpose.SUBMIT,
-            Purpose.REPLAY,
-        ]
-        assert (accounts.used(Account.TUNES), accounts.used(Account.ATTEMPTS)) == (3, 1)
+    session = await ran(folder, None, DRAFTS)
+    state, accounts = session.state, session.accounts
+    node = state.nodes["1.1"]
+    promoted = session.of(e.Promoted)[-1]
+    assert (promoted.draft, promoted.why) == (2, "best of 3 drafts in tuning")
+    assert (node.params, node.ending) == ({"value": 3, "tuned": 9}, Ending.SCORED)
+    assert node.verdict is not None
+    assert (node.verdict.mode, node.verdict.metrics) == (Mode.SUBMIT, {"score": 3.0})
+    assert [trial.purpose for trial in state.trials_of("1.1")] == [
+        *[Purpose.TUNE] * 3,
+        Purpose.SUBMIT,
+        Purpose.REPLAY,
+    ]
+    assert (accounts.used(Account.TUNES), accounts.used(Account.ATTEMPTS)) == (3, 1)
 
 
 async def test_tune_verdict_is_never_ranked_against_submit(tmp_path: Path) -> None:
     """The baseline has a verdict in each mode; comparing the two raises, and neither can make a champion of tuning."""
     folder = write_task(tmp_path / "task", TUNE)
     ranking = Ranking((Metric(),))
-    async with scripted(folder, None, DRAFTS) as session:
-        await session.run()
-        state = session.bench.state
-        tuned = next(trial.verdict for trial in state.trials_of("1") if trial.purpose is Purpose.TUNE)
-        submitted = state.nodes["1"].verdict
+    session = await ran(folder, None, DRAFTS)
+    state = session.state
+    tuned = next(trial.verdict for trial in state.trials_of("1") if trial.purpose is Purpose.TUNE)
+    submitted = state.nodes["1"].verdict
     assert tuned is not None
     assert submitted is not None
     assert tuned.mode is Mode.TUNE
@@ -62,12 +61,11 @@ async def test_tuning_pool(tmp_path: Path) -> None:
     """When the pool is used up, tuning is over and the attempts go on without it."""
     folder = write_task(tmp_path / "task", TUNE)
     others: list[Point] = [{"value": 6, "tuned": 1}, {"value": 7, "tuned": 9}]
-    async with scripted(folder, None, DRAFTS, others, {"value": 4}, tunes=4) as session:
-        await session.run()
-        state, accounts = session.bench.state, session.bench.book.accounts
-        assert accounts.used(Account.TUNES) == 4
-        assert state.nodes["1.2"].promoted == 1
-        assert [node.ending for node in state.nodes.values()] == [Ending.SCORED] * 4
+    session = await ran(folder, None, DRAFTS, others, {"value": 4}, tunes=4)
+    state, accounts = session.state, session.accounts
+    assert accounts.used(Account.TUNES) == 4
+    assert state.nodes["1.2"].promoted == 1
+    assert [node.ending for node in state.nodes.values()] == [Ending.SCORED] * 4
 
 
 async def test_tuning_pool_after_an_interruption(tmp_path: Path) -> None:
@@ -75,59 +73,41 @@ async def test_tuning_pool_after_an_interruption(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "task", TUNE)
     script = Script()
     async with scripted(folder, script, [{"value": 1, "judge": "wait"}], tunes=1) as session:
-
-        def end(event: e.JudgingIntended) -> None:
-            if event.trial == "1.1-1":
-                session.campaign.stop("enough")
-
-        session.when(e.JudgingIntended, end)
+        at(session, e.JudgingIntended, "1.1-1", lambda: session.campaign.stop("enough"))
         await session.run()
     script.gate.set()
-    async with scripted(folder, script, [{"value": 1}], [{"value": 2}], how=How.RESUME) as session:
-        await session.run()
-        tunes = [trial for trial in session.bench.state.trials.values() if trial.purpose is Purpose.TUNE]
-        assert [trial.node for trial in tunes] == ["1", "1.1"]
-        assert session.bench.book.accounts.used(Account.TUNES) == 1
+    session = await ran(folder, script, [{"value": 1}], [{"value": 2}], how=How.RESUME)
+    tunes = [trial for trial in session.state.trials.values() if trial.purpose is Purpose.TUNE]
+    assert [trial.node for trial in tunes] == ["1", "1.1"]
+    assert session.accounts.used(Account.TUNES) == 1
 
 
 async def test_drafts_that_fail_in_tuning(tmp_path: Path) -> None:
-    """A draft without a verdict from tuning is not promoted while another has one."""
+    """A draft without a verdict from tuning is not promoted while another has one. Where none has, the first is
+    submitted: tuning never decides what is charged as failed.
+    """
     folder = write_task(tmp_path / "task", TUNE)
     drafts: list[Point] = [{"value": 9, "do": "failed"}, {"value": 8, "judge": "crash"}, {"value": 1}]
-    async with scripted(folder, None, drafts) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.1"].promoted == 3
-
-
-async def test_no_draft_works_in_tuning(tmp_path: Path) -> None:
-    """Where none has a verdict from tuning, the first is submitted: tuning never decides what is charged as failed."""
-    folder = write_task(tmp_path / "task", TUNE)
-    async with scripted(folder, None, [{"value": 9, "do": "failed"}, {"value": 8, "do": "failed"}]) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.promoted, node.ending) == (1, Ending.FAILED)
+    fail: list[Point] = [{"value": 9, "do": "failed"}, {"value": 8, "do": "failed"}]
+    session = await ran(folder, None, drafts, fail)
+    assert [(node.promoted, node.ending) for node in session.nodes.values()][1:] == [
+        (3, Ending.SCORED),
+        (1, Ending.FAILED),
+    ]
 
 
 async def test_failing_guard(tmp_path: Path) -> None:
-    """A candidate that is better but does not pass its guard is scored and discarded; a later one may be kept."""
-    folder = write_task(tmp_path / "task", GUARD)
-    async with scripted(folder, Script(unsound=(9,)), {"value": 9}, {"value": 4}) as session:
-        finished = await session.run()
-        first, second = (session.bench.state.nodes[name] for name in ("1.1", "1.2"))
-        assert (first.ending, first.kept, first.guarded) == (Ending.SCORED, False, {"sound": False})
-        assert "the guard sound" in first.why
-        assert (second.kept, second.guarded) == (True, {"sound": True})
-        assert finished.champion == second
-
-
-async def test_guards_cost_only_whom_they_can_help(tmp_path: Path) -> None:
-    """A candidate that would not be kept anyway is not put through its guards."""
-    folder = write_task(tmp_path / "task", GUARD)
-    script = Script()
-    async with scripted(folder, script, {"value": 9}, {"value": 4}) as session:
-        await session.run()
-        assert script.commands.count("guard") == 1
-        assert session.bench.state.nodes["1.2"].guarded == {}
+    """A candidate that is better but does not pass its guard is scored and discarded; a later one may be kept. One that
+    would not be kept anyway is not put through its guards.
+    """
+    folder, script = write_task(tmp_path / "task", GUARD), Script(unsound=(9,))
+    session = await ran(folder, script, {"value": 9}, {"value": 4}, {"value": 3})
+    first, second, third = (session.nodes[name] for name in ("1.1", "1.2", "1.3"))
+    assert (first.ending, first.kept, first.guarded) == (Ending.SCORED, False, {"sound": False})
+    assert "the guard sound" in first.why
+    assert (second.kept, second.guarded) == (True, {"sound": True})
+    assert (third.kept, third.guarded) == (False, {})
+    assert (script.commands.count("guard"), session.champion) == (2, "1.2")
 
 
 async def test_guards_are_inherited(folder: Path) -> None:
@@ -145,7 +125,7 @@ async def test_guards_are_inherited(folder: Path) -> None:
 
         session.when(e.AttemptEnded, hang)
         await session.run()
-        state = session.bench.state
+        state = session.state
         assert session.of(e.RequestTaken)[1].answer == "refused: 1.1 has a guard late already"
         assert [it.name for it in state.guards_of("1.1.1")] == ["late"]
         assert state.guards_of("1") == []
@@ -158,7 +138,7 @@ async def test_guard_of_the_task_is_the_baselines(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "task", GUARD)
     async with scripted(folder, None, {"value": 1}) as session:
         seen: list[int] = []
-        session.when(e.AttemptOpened, lambda event: seen.append(len(session.bench.state.guards_of(event.node))))
+        session.when(e.AttemptOpened, lambda event: seen.append(len(session.state.guards_of(event.node))))
         await session.run()
     assert seen == [1, 1]
 
@@ -180,4 +160,4 @@ def draft(number: int, score: float | None, cohort: str = "c") -> Draft:
 )
 def test_why_a_draft_is_promoted(drafts: list[Draft], number: int, why: str) -> None:
     """Those count that tuning measured on the same terms; what was never tuned, or elsewhere, was not compared."""
-    assert _best_draft(drafts, Ranking((Metric(),))) == Promote(number, why)
+    assert best_draft(drafts, Ranking((Metric(),))) == Promote(number, why)

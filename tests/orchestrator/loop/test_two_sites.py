@@ -18,13 +18,20 @@ from orchestrator.wiring.site import Site
 from sandbox import Gpu, Limits, Refused
 from sandbox.backends.fake.backend import Guest
 from tests.messages import MessagesServer
-from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, WALL_S, make_site, scripted
+from tests.orchestrator.loop.scripted import GUARD, HELDOUT, TUNE, WALL_S, make_site, ran, scripted
 from tests.orchestrator.loop.test_agents import AGENT, MODEL, WithAgents, campaign, does
 from tests.orchestrator.loop.two_sites import CAVEATS, GOLD, JUDGE, Witnessed, gold_task, two_sites
 
 BESIDE = (
     f'[[guards]]\nname = "beside"\ncommand = ["guard", "--beside"]\nin = "judge"\nlimits = {{wall = "{WALL_S}s"}}\n'
 )
+
+
+def judged_in(folder: Path, mode: str) -> Path:
+    """A task whose judge works in this mode."""
+    text = (folder / "blastdoor.toml").read_text()
+    (folder / "blastdoor.toml").write_text(text.replace('command = ["judge"]', f'command = ["judge"]\nmode = "{mode}"'))
+    return folder
 
 
 @pytest.fixture
@@ -52,10 +59,9 @@ async def test_who_gets_which_bytes(tmp_path: Path, away: Witnessed) -> None:
     """Not a byte of gold or of the judge leaves; no candidate's command runs at home, and no judge away from it."""
     home = BesideJudge()
     folder = gold_task(tmp_path / "task", TUNE, GUARD, BESIDE, HELDOUT)
-    async with scripted(folder, home, {"value": 5}, {"value": 9}, site=two_sites(home, away)) as session:
-        finished = await session.run()
-        assert finished.champion == session.bench.state.nodes["1.2"]
-        assert session.of(e.HeldOutAsked)
+    session = await ran(folder, home, {"value": 5}, {"value": 9}, site=two_sites(home, away))
+    assert session.champion == "1.2"
+    assert session.of(e.HeldOutAsked)
     sent, kept = away.received(), home.received()
     assert GOLD not in sent
     assert JUDGE not in sent
@@ -83,8 +89,7 @@ async def test_inputs_are_where_they_are_read(tmp_path: Path, home: Witnessed, a
     site = two_sites(home, away)
     assert site.judging
     site = replace(noting(site, "away"), judging=noting(site.judging, "home"))
-    async with scripted(gold_task(tmp_path / "task", HELDOUT), home, {"value": 5}, site=site) as session:
-        await session.run()
+    await ran(gold_task(tmp_path / "task", HELDOUT), home, {"value": 5}, site=site)
     assert {where for where, _ in added} == {"home", "away"}
     assert sorted(name for where, name in added if where == "home") == sorted(n for w, n in added if w == "away")
 
@@ -95,9 +100,8 @@ async def test_same_verdicts_in_another_cohort(tmp_path: Path, home: Witnessed, 
     found = []
     for number, site in enumerate((make_site(home), two_sites(home, away))):
         folder = gold_task(tmp_path / f"task{number}")
-        async with scripted(folder, home, *points, site=site) as session:
-            await session.run()
-            found.append(session.bench.state)
+        session = await ran(folder, home, *points, site=site)
+        found.append(session.state)
     one, other = found
     assert one.nodes.keys() == other.nodes.keys()
     for name, node in one.nodes.items():
@@ -112,37 +116,36 @@ async def test_resumed_elsewhere(tmp_path: Path, home: Witnessed, away: Witnesse
     """Whoever goes on at another site opens a cohort there: baseline and champion are measured again, not mixed."""
     folder = gold_task(tmp_path / "task")
     points = [{"value": 5}, {"value": 4}]
-    async with scripted(folder, home, *points, attempts=1) as session:
-        await session.run()
-    async with scripted(folder, home, *points, how=How.RESUME, attempts=2, site=two_sites(home, away)) as session:
-        await session.run()
-        state = session.bench.state
-        (opened,) = session.of(e.CohortOpened)
-        assert opened.why == "backend"
-        assert [it.node for it in state.trials.values() if it.purpose is Purpose.RERUN] == ["1", "1.1"]
-        assert state.nodes["1.2"].kept is False
-        assert [site.backend for site in state.run.sites] == ["fake", "rented"]
+    session = await ran(folder, home, *points, attempts=1)
+    session = await ran(folder, home, *points, how=How.RESUME, attempts=2, site=two_sites(home, away))
+    state = session.state
+    (opened,) = session.of(e.CohortOpened)
+    assert opened.why == "backend"
+    assert [it.node for it in state.trials.values() if it.purpose is Purpose.RERUN] == ["1", "1.1"]
+    assert state.nodes["1.2"].kept is False
+    assert [site.backend for site in state.run.sites] == ["fake", "rented"]
 
 
 async def test_what_people_are_told(tmp_path: Path, home: Witnessed, away: Witnessed) -> None:
-    """The site and its caveats are on record once; a resume at the same site says nothing new."""
+    """The site and its caveats are on record once; a resume at the same site says nothing new. Whoever rents waits as
+    long as the provider may take, not what a container may.
+    """
     folder = gold_task(tmp_path / "task")
     async with scripted(folder, home, {"value": 5}, site=two_sites(home, away), attempts=1) as session:
-        place = session.bench.state.run.site
+        assert (session.bench.task.stall.provision, Task.model_fields["stall"].default.provision) == (300, 120)
+        place = session.state.run.site
         assert place
         assert (place.backend, place.judge, place.caveats) == ("rented", "docker/runc", CAVEATS)
         await session.run()
     async with scripted(folder, home, {"value": 5}, how=How.RESUME, site=two_sites(home, away)) as session:
-        assert len(session.bench.state.run.sites) == 1
+        assert len(session.state.run.sites) == 1
         events = [read_event(entry.body) for entry in session.bench.book.ledger.read()]
         assert sum(isinstance(event, e.SiteOpened) for event in events) == 1
 
 
 async def test_shared_mode_stays_at_home(tmp_path: Path, home: Witnessed, away: Witnessed) -> None:
     """Where judge and candidate share a chamber, gold would leave: that is refused before anything runs."""
-    folder = gold_task(tmp_path / "task")
-    text = (folder / "blastdoor.toml").read_text()
-    (folder / "blastdoor.toml").write_text(text.replace('command = ["judge"]', 'command = ["judge"]\nmode = "shared"'))
+    folder = judged_in(gold_task(tmp_path / "task"), "shared")
     with pytest.raises(TaskError, match=r'judge\.mode is "shared", so judge and gold would be sent to rented'):
         async with scripted(folder, home, {"value": 5}, site=two_sites(home, away)):
             pass
@@ -165,9 +168,7 @@ async def test_what_a_site_lacks(
     """What the task needs and the candidates' site has not is one line; what home lacks or has does not matter."""
     folder = gold_task(tmp_path / "task", "" if "relay" in more else more, trial=trial)
     if "relay" in more:
-        text = (folder / "blastdoor.toml").read_text()
-        relayed = text.replace('command = ["judge"]', 'command = ["judge"]\nmode = "relay"')
-        (folder / "blastdoor.toml").write_text(relayed)
+        judged_in(folder, "relay")
     site = two_sites(home, away)
     site.backend.capabilities = replace(site.backend.capabilities, **lacks)
     with pytest.raises(TaskError, match=line):
@@ -179,9 +180,8 @@ async def test_judges_wait_for_their_turn(tmp_path: Path, home: Witnessed, away:
     """Many candidates may be away at once; at home no more judges run than the machine holds."""
     points: list[Any] = [{"value": value, "takes": 0.05} for value in range(1, 9)]
     site = two_sites(home, away, holds=1)
-    async with scripted(gold_task(tmp_path / "task"), home, *points, site=site, width=4) as session:
-        await session.run()
-        assert session.bench.state.nodes["1.8"].verdict
+    session = await ran(gold_task(tmp_path / "task"), home, *points, site=site, width=4)
+    assert session.nodes["1.8"].verdict
     assert home.most == 1
     assert away.most > 1
 
@@ -190,10 +190,7 @@ async def test_width_of_a_rented_site(tmp_path: Path, home: Witnessed, away: Wit
     """Where nobody said how wide, it is what the rented site is given; a judge that must be there too bounds it."""
     saturates = '[search]\nsaturates = ["cpu"]\n'
     for number, (mode, width) in enumerate((("data", 10), ("relay", 2))):
-        folder = gold_task(tmp_path / f"task{number}", saturates)
-        text = (folder / "blastdoor.toml").read_text()
-        said = text.replace('command = ["judge"]', f'command = ["judge"]\nmode = "{mode}"')
-        (folder / "blastdoor.toml").write_text(said)
+        folder = judged_in(gold_task(tmp_path / f"task{number}", saturates), mode)
         async with scripted(folder, home, {"value": 1}, site=two_sites(home, away, holds=2), width=None) as session:
             assert session.shape.width == width
 
@@ -232,13 +229,6 @@ async def test_price_ceiling(tmp_path: Path, home: Witnessed, away: Witnessed) -
     assert not away.jobs
 
 
-async def test_time_for_a_machine(tmp_path: Path, home: Witnessed, away: Witnessed) -> None:
-    """Whoever rents waits as long as the provider may take, not what a container may."""
-    async with scripted(gold_task(tmp_path / "task"), home, {"value": 5}, site=two_sites(home, away)) as session:
-        assert session.bench.task.stall.provision == 300
-        assert Task.model_fields["stall"].default.provision == 120
-
-
 async def test_agents_stay_at_home(tmp_path: Path, away: Witnessed, messages_server: MessagesServer) -> None:
     """An agent works at home even where candidates go to a site without relay; what it wrote is run over there."""
     home = WithAgents()
@@ -247,7 +237,7 @@ async def test_agents_stay_at_home(tmp_path: Path, away: Witnessed, messages_ser
     site.backend.capabilities = replace(site.backend.capabilities, relay=False)
     async with campaign(gold_task(tmp_path, AGENT, MODEL), messages_server, home, site=site) as session:
         await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         assert (node.description, node.kept) == ("five", True)
     assert away.ran_here == {"trial"}
     assert json.loads(away.jobs[-1][1]["params.json"]) == {"value": 5}

@@ -8,7 +8,7 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase, Purpose
 from tests.orchestrator.loop.script import Script, failing
-from tests.orchestrator.loop.scripted import GUARD, scripted, write_task
+from tests.orchestrator.loop.scripted import GUARD, ran, scripted, write_task
 
 
 @pytest.mark.parametrize("do", ["break off", "cut"])
@@ -23,7 +23,7 @@ async def test_t80_lost_after_delivery(folder: Path, do: str) -> None:
         session.when(e.AttemptRequeued, back)
         session.when(e.AttemptQuarantined, back)
         await session.run()
-        state, first = session.bench.state, session.bench.state.trials["1.1-1"]
+        state, first = session.state, session.state.trials["1.1-1"]
         if do == "break off":
             assert first.ending is Ending.FAILED
             assert "a control job passed" in first.reason
@@ -39,13 +39,12 @@ async def test_t80_lost_after_delivery(folder: Path, do: str) -> None:
 async def test_t79_judge_breaks_on_these_outputs(folder: Path) -> None:
     """A judge that breaks is asked about the baseline; where it is well there, the candidate is invalid and pays."""
     script = Script()
-    async with scripted(folder, script, {"value": 3, "judge": "crash"}) as session:
-        await session.run()
-        node = session.bench.state.nodes["1.1"]
-        assert (node.ending, session.charged) == (Ending.INVALID, 1)
-        assert script.commands == ["trial", "judge", "trial", "judge", "judge"]
-        control = [event for event in session.of(e.JudgingEnded) if event.on_baseline]
-        assert [event.fault for event in control] == [None]
+    session = await ran(folder, script, {"value": 3, "judge": "crash"})
+    node = session.nodes["1.1"]
+    assert (node.ending, session.charged) == (Ending.INVALID, 1)
+    assert script.commands == ["trial", "judge", "trial", "judge", "judge"]
+    control = [event for event in session.of(e.JudgingEnded) if event.on_baseline]
+    assert [event.fault for event in control] == [None]
 
 
 async def test_t79_judge_breaks_on_the_baseline_too(folder: Path) -> None:
@@ -65,9 +64,9 @@ async def test_t79_judge_breaks_on_the_baseline_too(folder: Path) -> None:
         (requeued,) = session.of(e.AttemptRequeued)
         assert requeued.ending is Ending.INFRASTRUCTURE
         assert "baseline too" in requeued.why
-        assert (session.bench.state.nodes["1.1"].ending, session.charged) == (Ending.SCORED, 1)
-        assert [trial.purpose for trial in session.bench.state.trials_of("1.1")] == [Purpose.SUBMIT, Purpose.REPLAY]
-        assert session.bench.book.accounts.losses.seconds > 0
+        assert (session.nodes["1.1"].ending, session.charged) == (Ending.SCORED, 1)
+        assert [trial.purpose for trial in session.state.trials_of("1.1")] == [Purpose.SUBMIT, Purpose.REPLAY]
+        assert session.accounts.losses.seconds > 0
 
 
 async def test_judge_lost_with_the_provider(folder: Path) -> None:
@@ -92,13 +91,9 @@ async def test_what_a_lost_judging_cost_stays_spent(folder: Path) -> None:
     script = failing(1, "judge", after=2)
     async with scripted(folder, script, {"value": 3, "judge": "crash"}) as session:
         held: list[int] = []
-
-        def look(event: e.AttemptRequeued) -> None:
-            held.append(session.bench.state.nodes["1.1"].spent.milliseconds)
-
-        session.when(e.AttemptRequeued, look)
+        session.when(e.AttemptRequeued, lambda _: held.append(session.nodes["1.1"].spent.milliseconds))
         await session.run()
-        first = session.bench.state.trials["1.1-1"].spent.milliseconds
+        first = session.state.trials["1.1-1"].spent.milliseconds
         assert held[0] > first
 
 
@@ -112,8 +107,8 @@ async def test_guard_lost_with_the_provider(tmp_path: Path) -> None:
 
         session.when(e.AttemptRequeued, back)
         await session.run()
-        node = session.bench.state.nodes["1.1"]
+        node = session.nodes["1.1"]
         lost, passed = session.of(e.GuardEnded)
         assert (lost.interrupted, passed.passed, node.kept) == (True, True, True)
         assert lost.spent.milliseconds > 0
-        assert session.bench.book.accounts.losses.seconds >= lost.spent.milliseconds
+        assert session.accounts.losses.seconds >= lost.spent.milliseconds
