@@ -13,9 +13,9 @@ from tests.modal_emulator import ModalEmulator
 pytestmark = [pytest.mark.modal, pytest.mark.docker]
 
 
-# What only this backend can get wrong; all of it in `make thorough`.
+# What only this backend can get wrong; all of it where the backend or the contract changed, and in `make thorough`.
 BRIEFLY = ("success_with_outputs", "timeout", "live_log_and_reports", "provider_gone", "live_owner_untouched")
-ROWS = [name if name in BRIEFLY else pytest.param(name, marks=pytest.mark.slow) for name in CONTRACT]
+ROWS = [name if name in BRIEFLY else pytest.param(name, marks=pytest.mark.touching("modal")) for name in CONTRACT]
 
 
 @pytest.mark.parametrize("row", ROWS)

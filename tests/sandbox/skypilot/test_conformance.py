@@ -13,10 +13,10 @@ from tests.sandbox.skypilot.yard import Yard, YardProvisioner
 
 pytestmark = pytest.mark.docker
 
-# What only this backend can get wrong; all of it in `make thorough`.
+# What only this backend can get wrong; all of it where the backend or the contract changed, and in `make thorough`.
 BRIEFLY = ("success_with_outputs", "timeout", "out_of_memory", "orphan_is_reaped")
 ROWS = [
-    name if name in BRIEFLY else pytest.param(name, marks=pytest.mark.slow)
+    name if name in BRIEFLY else pytest.param(name, marks=pytest.mark.touching("skypilot"))
     for name in CONTRACT
     if name not in SkyPilotSubject.lacks
 ]
