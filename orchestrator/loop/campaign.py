@@ -36,7 +36,7 @@ from orchestrator.proposers import PluginFailed
 from sandbox import Refused, SandboxError, Unavailable
 
 _log = structlog.get_logger()
-_POLL_S = 0.2
+POLL_S = 0.2
 # How long a provider is waited for that has done nothing for the campaign yet: so little is lost with it.
 _AT_FIRST_S = 300.0
 
@@ -266,7 +266,7 @@ class Campaign:
 
     async def _first_of(self, *tasks: "asyncio.Task[Any]") -> None:
         """Until one of them ends, a stop is asked for, or it is time to look around."""
-        await asyncio.wait((self._heard, *tasks), timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((self._heard, *tasks), timeout=POLL_S, return_when=asyncio.FIRST_COMPLETED)
         self._bench.book.check()
 
     def _finish(self, task: "asyncio.Task[str | None]") -> None:

@@ -115,7 +115,7 @@ def live(
     """Work on the campaign until it is finished, or until fate strikes, `surely` at the end at the latest; `count`
     names a file for the points met. No chamber is opened before there is a file named by `gate`.
     """
-    campaign._POLL_S = 0.01  # a resume waits for its first turn; here that need not take long
+    campaign.POLL_S = 0.01  # a resume waits for its first turn; here that need not take long
     fate = Fate(at)
     fate.rule()
     if within is not None:

@@ -320,6 +320,7 @@ for number in range(100):
 """
 
 
+@pytest.mark.touching("models")
 async def test_an_agent_that_spends_too_much(tmp_path: Path, messages_server: MessagesServer) -> None:
     """Its allowance is a wall: the call that could pass it is refused, and what it did before is its own."""
     messages_server.play(code(TRY.format(x=7, command="tune")), code(SPEND))
@@ -350,6 +351,7 @@ while True:
 """
 
 
+@pytest.mark.touching("models")
 @pytest.mark.parametrize("how", ["hangs", "loops"])
 async def test_agents_that_stall(tmp_path: Path, messages_server: MessagesServer, how: str) -> None:
     """One whose model is silent, and one that goes in circles: killed, refunded, queued again, then quarantined."""

@@ -22,6 +22,7 @@ from tests.orchestrator.importing import harbor_tasks
 from tests.orchestrator.importing.openevolve_tasks import write
 
 pytestmark = pytest.mark.docker
+TOUCHED = pytest.mark.touching("importing")
 
 # Loads the program twice: by its name, and in another Python; and looks for what belongs to the other side.
 EVALUATOR = """
@@ -66,6 +67,13 @@ async def rehearsed(tmp_path: Path, imported: Imported) -> Rehearsal:
         return await rehearse(await make_parts(task, snapshot(task, folder), site))
 
 
+def metrics(run: Rehearsal) -> dict[str, float]:
+    assert run.scored, (run.reason, run.log, run.judgement)
+    assert run.judgement
+    assert run.judgement.result
+    return run.judgement.result.metrics
+
+
 async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     """The evaluator runs unchanged, its child process too, and neither side has the other's files. A repository that
     it looks for in its home is there.
@@ -77,10 +85,7 @@ async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     run = await rehearsed(
         tmp_path, read(ImportRequest(source, "small", placed={"~/github/Ours": ours}, stub_text=True))
     )
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"combined_score": 121.5, "inside": 0.0, "seen": 0.0}
+    assert metrics(run) == {"combined_score": 121.5, "inside": 0.0, "seen": 0.0}
     assert run.functions == ("seen", "solve")
 
 
@@ -109,14 +114,12 @@ def solve():
 """
 
 
+@TOUCHED
 async def test_a_program_that_counts(tmp_path: Path) -> None:
     """Each load is as fresh in chambers as it is in one process."""
     source = write(tmp_path / "there", evaluator__py=LOADING, initial_program__py=COUNTING, config__yaml=None)
     run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"combined_score": 111.0, "there": 2.0}
+    assert metrics(run) == {"combined_score": 111.0, "there": 2.0}
 
 
 # Forbids a word of the program, and looks whether anything of it ran here.
@@ -135,6 +138,7 @@ def evaluate(path):
 PLAIN = "import sys\n\nsys.argv.append('RAN')\n\n\ndef solve(x):\n    return 2 * x\n"
 
 
+@TOUCHED
 @pytest.mark.parametrize("program", [PLAIN, f"import os\n{PLAIN}"])
 async def test_a_check_of_the_source(tmp_path: Path, program: str) -> None:
     """It finds the candidate's text, as long as that is, and forbids what it would forbid natively; nothing of it runs
@@ -192,16 +196,14 @@ def fit(slope):
 """
 
 
+@TOUCHED
 async def test_an_evaluator_that_uses_objects(tmp_path: Path) -> None:
     """A solver from a factory, a dataclass that it gives and a function that was made stay in their chamber, and are
     used as if they were beside the evaluator.
     """
     source = write(tmp_path / "there", evaluator__py=USING, initial_program__py=GIVING, config__yaml=None)
     run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"combined_score": 20.5, "seed": 3.0}
+    assert metrics(run) == {"combined_score": 20.5, "seed": 3.0}
 
 
 AWAITING = """
@@ -236,16 +238,15 @@ def steps(found):
 """
 
 
+@TOUCHED
 async def test_an_evaluator_that_awaits(tmp_path: Path) -> None:
     """Async functions are awaited, named tuples have their names on both sides, and a generator gives its values."""
     source = write(tmp_path / "there", evaluator__py=AWAITING, initial_program__py=ASYNC, config__yaml=None)
     run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"combined_score": 1.5, "left": 2.0, "path": 7.0}
+    assert metrics(run) == {"combined_score": 1.5, "left": 2.0, "path": 7.0}
 
 
+@TOUCHED
 async def test_a_program_that_is_a_package(tmp_path: Path) -> None:
     """It is loaded as one, with the files that it imports."""
     source = write(tmp_path / "there", initial_program__py=None, config__yaml=None)
@@ -256,10 +257,7 @@ async def test_a_program_that_is_a_package(tmp_path: Path) -> None:
     )
     (source / "initial_program" / "table.py").write_text("ONE = 1\n")
     run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics["combined_score"] == 42
+    assert metrics(run)["combined_score"] == 42
 
 
 # Without packages, so that nothing has to be fetched: a test's own Python, and what an installer would have left.
@@ -284,6 +282,7 @@ chmod +x bin/*
 """
 
 
+@TOUCHED
 @pytest.mark.parametrize(
     ("solve", "more", "mode", "reward"),
     [
@@ -306,10 +305,7 @@ async def test_tests_of_harbor_judge_what_was_left(
     found = harbor.read(ImportRequest(source, "small", program="solution/solve.sh"))
     assert f'mode = "{mode}"' in found.files["blastdoor.toml"].decode()
     run = await rehearsed(tmp_path, found)
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"reward": reward}
+    assert metrics(run) == {"reward": reward}
 
 
 # Starts the program by an interpreter, then what it built; gives it a file and input, and looks at what came back.
@@ -354,6 +350,7 @@ find /work -name evaluator.py | wc -l # solve
 """
 
 
+@TOUCHED
 async def test_a_program_that_an_evaluator_starts(tmp_path: Path) -> None:
     """It runs in the candidate's chamber, and so does what it built: with files, input, time-outs and signals as if it
     were beside the evaluator. Nothing comes back that could be run there.
@@ -361,12 +358,8 @@ async def test_a_program_that_an_evaluator_starts(tmp_path: Path) -> None:
     changed = {"initial_program.py": None, "initial_program.sh": STARTED, "config.yaml": None, "evaluator.py": STARTING}
     source = write(tmp_path / "there", **{name.replace(".", "__"): text for name, text in changed.items()})
     run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    told = run.judgement.result.metrics
     expected = {"late": 1.0, "built": 7.0, "ended": -9.0, "elsewhere": 0.0, "seen": 0.0, "judge": 0.0}
-    assert told == {"combined_score": 42.0, **expected}
+    assert metrics(run) == {"combined_score": 42.0, **expected}
 
 
 RAISES = """
@@ -385,6 +378,7 @@ RAISED = {
 }
 
 
+@TOUCHED
 @pytest.mark.parametrize("before", RAISED)
 async def test_an_evaluator_that_raises(tmp_path: Path, before: str) -> None:
     """After a call the program is no solution, before it the judge broke; either is told in one line."""

@@ -122,6 +122,7 @@ def test_guard_on_size(extra: int, code: int, tmp_path: Path) -> None:
     assert subprocess.run(command, cwd=tmp_path / "judge", capture_output=True, check=False).returncode == code
 
 
+@pytest.mark.touching("examples")
 @pytest.mark.docker
 async def test_in_the_baked_image(tmp_path: Path) -> None:
     """The trainer and its tests run in the image, in both modes; scikit-learn's own copy of the labels is gone."""

@@ -14,7 +14,7 @@ from tests.orchestrator.loop.scripted import write_task
 
 @pytest.fixture(autouse=True)
 def _checked_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ledgers_in_memory: None) -> Iterator[None]:
-    monkeypatch.setattr(campaign, "_POLL_S", 0.01)
+    monkeypatch.setattr(campaign, "POLL_S", 0.01)
     yield
     for folder, folders, files in os.walk(tmp_path):
         folders[:] = [

@@ -105,7 +105,7 @@ def keep_time(session: Scripted) -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualTime:
     clock = VirtualTime(monkeypatch)
     monkeypatch.setattr(rent, "billed_clock", time.monotonic)
-    monkeypatch.setattr(campaign_loop, "_POLL_S", 5.0)
+    monkeypatch.setattr(campaign_loop, "POLL_S", 5.0)
     return clock
 
 

@@ -29,7 +29,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], database: PrivatePostgres) -> Run:
     """A command line: its exit code, stdout and stderr, which were looked through for the password."""
-    monkeypatch.setattr(campaign, "_POLL_S", 0.01)
+    monkeypatch.setattr(campaign, "POLL_S", 0.01)
 
     def call(*words: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["blastdoor", "--verbose", *map(str, words)])

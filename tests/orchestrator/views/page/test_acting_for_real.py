@@ -35,7 +35,7 @@ DIFF = '--- a/params.json\n+++ b/params.json\n@@ -1,3 +1,3 @@\n {\n-  "value": 0
 
 async def test_a_campaign_at_work_does_what_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paused, given a change, one cancelled, and gone on with, by two people; the second cancel is too late."""
-    monkeypatch.setattr(campaign, "_POLL_S", 0.01)
+    monkeypatch.setattr(campaign, "POLL_S", 0.01)
     folder = write_task(tmp_path / "task")
     async with (
         asyncio.timeout(300),
