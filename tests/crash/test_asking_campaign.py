@@ -53,8 +53,7 @@ def checked(folder: Path, requests: int) -> dict[str, object]:
 def test_killed_after_events(tmp_path: Path, every: bool) -> None:
     """Calls that nobody heard the end of are booked at their worst case, and asked again without charging anybody.
 
-    Around a call: what else there is, campaigns that ask nobody are killed after (`test_scripted_campaign.py`). At length,
-    after every event.
+    Around a call: what else there is, campaigns that ask nobody are killed after. At length, after every event.
     """
     with MessagesServer(KEY) as server:
         server.answering(answer)

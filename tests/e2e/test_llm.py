@@ -79,13 +79,8 @@ def test_a_model_improves_a_task(task: Path, messages_server: MessagesServer) ->
     prose, and a change to the wrong file, end one as invalid, and the run goes on. The best is kept, every dollar is on
     record, and the key is nowhere, nor anything of ours in a chamber (T62).
     """
-    said = [
-        change(5, before=4),
-        change(5) + change(9) + change(7),
-        "Higher, I would say.",
-        change(5, path="setup.py"),
-        SPY,
-    ]
+    three = change(5) + change(9) + change(7)
+    said = [change(5, before=4), three, "Higher, I would say.", change(5, path="setup.py"), SPY]
     messages_server.play(*(Reply((Text(text),)) for text in said))
     ran = run(messages_server, "run", task, "--proposer", "llm", "--attempts", "5", "--usd", "1", "--width", "1")
     assert ran.returncode == 0, ran.stderr

@@ -67,18 +67,9 @@ with relay() as candidate:
 """
 
 
-async def met(folder: Path, **files: str) -> Rehearsal:
-    written = {"blastdoor.toml": TASK, "workspace/candidate.c": SOURCE, "judge/judge.py": JUDGE, **files}
-    write(folder, written)
-    task = load_task(folder)
-    settings = Settings()
-    async with docker_site(docker_config(settings, inputs_folder=folder / "cache"), settings.image) as site:
-        return await rehearse(await make_parts(task, snapshot(task, folder), site))
-
-
 async def test_a_candidate_in_c(tmp_path: Path) -> None:
-    """Compiled in its chamber by the build step, it is called with arrays and every kind of value. What does not compile
-    ends as a build that failed, and no judge is asked.
+    """Compiled in its chamber by the build step, it is called with arrays and every kind of value. What does not
+    compile ends as a build that failed, and no judge is asked.
     """
     written = {"blastdoor.toml": TASK, "workspace/candidate.c": SOURCE, "judge/judge.py": JUDGE}
     folder = write(tmp_path / "task", written)
