@@ -29,15 +29,11 @@ TOKEN = "of-this-job-only"
 LOGIN = f"x-access-token:{TOKEN}"
 
 
-def test_github_schema() -> None:
-    """GitHub's schema of a workflow takes it, and every job has an end."""
+def test_schemas() -> None:
+    """GitHub's schema of a workflow takes the one, whose every job has an end, and GitLab's the other."""
     workflow = load(GITHUB)
     conforms(workflow, vendored("github-workflows"))
     assert all(job["timeout-minutes"] for job in workflow["jobs"].values())
-
-
-def test_gitlab_schema() -> None:
-    """GitLab's schema of a configuration takes it."""
     conforms(load(GITLAB), vendored("gitlab-ci"))
 
 

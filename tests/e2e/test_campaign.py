@@ -38,6 +38,9 @@ def told(*words: str | Path) -> Any:
     return json.loads(said(*words, "--json"))
 
 
+SHAPE = ("--attempts", "6", "--seed", "3", "--width", "2", "--depth", "1", "--islands", "2", "--migrate", "2")
+
+
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The starter task after six attempts, on two islands."""
@@ -46,18 +49,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said(
         "run",
         folder,
-        "--attempts",
-        "6",
-        "--seed",
-        "3",
-        "--width",
-        "2",
-        "--depth",
-        "1",
-        "--islands",
-        "2",
-        "--migrate",
-        "2",
+        *["--attempts", "6", "--seed", "3", "--width", "2", "--depth", "1", "--islands", "2", "--migrate", "2"],
     )
     return folder
 
