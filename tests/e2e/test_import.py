@@ -89,39 +89,6 @@ async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     assert run.functions == ("seen", "solve")
 
 
-# Loads the program three times, and once more in each of two Pythons.
-LOADING = """
-import runpy
-import subprocess
-import sys
-
-CHILD = "import runpy, sys; print(runpy.run_path(sys.argv[1])['solve']())"
-
-
-def evaluate(path):
-    here = [runpy.run_path(path)["solve"]() for _ in range(3)]
-    there = [float(subprocess.check_output([python, "-c", CHILD, path])) for python in (sys.executable, "python")]
-    return {"combined_score": float("".join(str(int(it)) for it in here)), "there": sum(there)}
-"""
-COUNTING = """
-calls = 0
-
-
-def solve():
-    global calls
-    calls += 1
-    return calls
-"""
-
-
-@TOUCHED
-async def test_a_program_that_counts(tmp_path: Path) -> None:
-    """Each load is as fresh in chambers as it is in one process."""
-    source = write(tmp_path / "there", evaluator__py=LOADING, initial_program__py=COUNTING, config__yaml=None)
-    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert metrics(run) == {"combined_score": 111.0, "there": 2.0}
-
-
 # Forbids a word of the program, and looks whether anything of it ran here.
 FORBIDDING = """
 import runpy
@@ -153,57 +120,6 @@ async def test_a_check_of_the_source(tmp_path: Path, program: str) -> None:
     else:
         assert not run.scored
         assert "os is forbidden" in run.judgement.result.notes
-
-
-# Asks for a solver and for what it finds, and never names a class of the program.
-USING = """
-import runpy
-from concurrent.futures import ThreadPoolExecutor
-
-
-def evaluate(program_path):
-    program = runpy.run_path(program_path)
-    solver = program["build"](seed=3)
-    with ThreadPoolExecutor(1) as pool:
-        tour = pool.submit(solver.solve, [3, 1, 2]).result(60)
-    assert sorted(tour.order) == [1, 2, 3]
-    return dict(combined_score=tour.length + program["fit"](2)(10), seed=solver.seed)
-"""
-GIVING = """
-from dataclasses import dataclass
-
-
-@dataclass
-class Tour:
-    order: list
-    length: float
-
-
-class Solver:
-    def __init__(self, seed):
-        self.seed = seed
-
-    def solve(self, points):
-        return Tour(points[::-1], 0.5)
-
-
-def build(seed):
-    return Solver(seed)
-
-
-def fit(slope):
-    return lambda x: slope * x
-"""
-
-
-@TOUCHED
-async def test_an_evaluator_that_uses_objects(tmp_path: Path) -> None:
-    """A solver from a factory, a dataclass that it gives and a function that was made stay in their chamber, and are
-    used as if they were beside the evaluator.
-    """
-    source = write(tmp_path / "there", evaluator__py=USING, initial_program__py=GIVING, config__yaml=None)
-    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert metrics(run) == {"combined_score": 20.5, "seed": 3.0}
 
 
 AWAITING = """
@@ -244,20 +160,6 @@ async def test_an_evaluator_that_awaits(tmp_path: Path) -> None:
     source = write(tmp_path / "there", evaluator__py=AWAITING, initial_program__py=ASYNC, config__yaml=None)
     run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
     assert metrics(run) == {"combined_score": 1.5, "left": 2.0, "path": 7.0}
-
-
-@TOUCHED
-async def test_a_program_that_is_a_package(tmp_path: Path) -> None:
-    """It is loaded as one, with the files that it imports."""
-    source = write(tmp_path / "there", initial_program__py=None, config__yaml=None)
-    (source / "initial_program").mkdir()
-    (source / "initial_program" / "__init__.py").write_text("from .steps import solve\n")
-    (source / "initial_program" / "steps.py").write_text(
-        "from . import table\n\ndef solve(x):\n    return table.ONE + x\n"
-    )
-    (source / "initial_program" / "table.py").write_text("ONE = 1\n")
-    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert metrics(run)["combined_score"] == 42
 
 
 # Without packages, so that nothing has to be fetched: a test's own Python, and what an installer would have left.

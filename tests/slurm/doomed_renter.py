@@ -14,7 +14,7 @@ from sandbox.backends.skypilot.backend import SkyPilotBackend
 from sandbox.backends.skypilot.sdk import SkyPilot
 from sandbox.errors import SandboxError
 
-STEPS = ("launch", "send", "call", "submit", "down")
+STEPS = ("launch", "submit", "down")
 
 
 def say(words: str) -> None:
