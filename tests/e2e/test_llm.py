@@ -66,10 +66,10 @@ def told(server: MessagesServer, *words: str | Path) -> Any:
 SPY = """=== change: look around
 answer.py
 <<<<<<< SEARCH
-VALUE = 1
+import os
 =======
+import os
 print(dict(os.environ))
-VALUE = 2
 >>>>>>> REPLACE
 """
 
@@ -90,7 +90,7 @@ def test_a_model_improves_a_task(task: Path, messages_server: MessagesServer) ->
     assert "not editable: setup.py" in ran.stderr
     assert '"score": 9' in json.dumps(told(messages_server, "show", "best", task))
     assert 0 < told(messages_server, "status", task)["accounts"]["usd"]["used"] < 1_000_000
-    spied = run(messages_server, "logs", "1.5", task).stdout
+    spied = run(messages_server, "logs", "1.2.2", task).stdout
     assert "BLASTDOOR_OUT" in spied
     assert "ANTHROPIC" not in spied
     assert messages_server.key not in ran.stdout + ran.stderr + spied
