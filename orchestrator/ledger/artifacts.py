@@ -57,7 +57,7 @@ class Artifacts:
         self._folder = folder
         self._longest = longest
         self._deferred = deferred
-        self._pending: set[Path] = set()
+        self.pending: set[Path] = set()  # put, and not known to be on disk
         self._settled: set[Path] = set()  # folders that are known to outlive a power cut
         self._guard = threading.Lock()
         self._flushing = threading.Lock()
@@ -69,7 +69,7 @@ class Artifacts:
         digest, path = self._written(data)
         with self._guard:
             # Also when it was there: who put it may have been killed before its sync.
-            self._pending.add(path)
+            self.pending.add(path)
         if not self._deferred:
             self.sync()
         return digest
@@ -98,12 +98,12 @@ class Artifacts:
         """Returns when all that was put is on disk for good, by whichever thread."""
         with self._flushing:
             with self._guard:
-                pending, self._pending = self._pending, set()
+                pending, self.pending = self.pending, set()
             try:
                 self._flush(pending)
             except BaseException:
                 with self._guard:
-                    self._pending |= pending
+                    self.pending |= pending
                 raise
 
     def get(self, digest: str) -> bytes:

@@ -90,10 +90,10 @@ class Fought:
 
 def fight(task: Path, site: AbstractAsyncContextManager[Site], attacks: Mapping[str, str]) -> Fought:
     """Each attack is the text of a solve.py, or a whole change where it starts with a path."""
-    return asyncio.run(_fight(task, site, {"honest": HONEST, "wrong": WRONG, **attacks, "last": LAST}))
+    return asyncio.run(fought_by(task, site, {"honest": HONEST, "wrong": WRONG, **attacks, "last": LAST}))
 
 
-async def _fight(task: Path, site: AbstractAsyncContextManager[Site], candidates: Mapping[str, str]) -> Fought:
+async def fought_by(task: Path, site: AbstractAsyncContextManager[Site], candidates: Mapping[str, str]) -> Fought:
     live: list[str] = []
     flags = Flags(proposer="inject", width=1, attempts=len(candidates))
     async with site as opened_site, open_campaign(task, opened_site, flags=flags) as opened:

@@ -34,8 +34,10 @@ async def test_check_of_a_sound_task(tmp_path: Path) -> None:
     assert any(row.text.startswith("the guard alone passes") for row in findings.rows)
 
 
-@pytest.mark.parametrize("runtime", ["runc", "runsc"])
-@pytest.mark.parametrize(("code", "decision"), [(BETTER, Decision.ACCEPTED), (WORSE, Decision.REJECTED)])
+@pytest.mark.parametrize(
+    ("runtime", "code", "decision"),
+    [("runc", BETTER, Decision.ACCEPTED), ("runsc", WORSE, Decision.REJECTED)],
+)
 async def test_gate(tmp_path: Path, runtime: str, code: str, decision: Decision) -> None:
     """Both decisions, with the evidence of the runtime that was asked for: no rights inside, and a list of packages."""
     folder = write_task(tmp_path / "task", METRIC, GUARD)

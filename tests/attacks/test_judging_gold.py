@@ -21,7 +21,7 @@ from orchestrator.views.judging.gate import Change
 from orchestrator.views.judging.gate import gate as run_gate
 from orchestrator.wiring.reading import read_campaign
 from tests.attacks.candidates import SEARCH, leaving
-from tests.attacks.judged import Fought, fight, site_of
+from tests.attacks.judged import HONEST, Fought, fight, fought_by, site_of
 from tests.orchestrator.views.judging.samples import documents
 from tests.orchestrator.views.judging.stage import GOLD, METRIC, Stage, whole, write_task
 
@@ -94,13 +94,9 @@ def _commit_and_forget(workspace: Path, canary: str) -> None:
     git("commit", "--quiet", "--all", "--message", "without")
 
 
-def test_controls(searched: Searched) -> None:
-    """The honest candidate scores, the wrong one loses, and the campaign goes on to its end."""
-    assert searched.fought.went_on()
-
-
 def test_t45_error_text_of_the_judge(searched: Searched) -> None:
-    """The judge broke and said the answers; what is kept of it is a code, and the candidate pays."""
+    """The judge broke and said the answers; what is kept of it is a code, the candidate pays, and all goes on."""
+    assert searched.fought.went_on()
     node = searched.fought.nodes["T45 breaks the judge"]
     assert (node.ending, node.kept) == (Ending.INVALID, False)
     assert node.why == "the judge cannot score it: judge failed"
@@ -112,59 +108,31 @@ def test_t45_error_text_of_the_judge(searched: Searched) -> None:
     assert searched.fought.found("RuntimeError") == []
 
 
-def test_t63_gold_in_records(searched: Searched) -> None:
-    """Gold is in no row, event, artifact, commit, export or live log."""
-    assert searched.fought.found(searched.gold) == []
-    assert searched.fought.found(json.dumps(GOLD["values"])) == []
-
-
-def test_t63_secrets_in_records(searched: Searched) -> None:
-    """Nor is what the orchestrator has in its environment; what the task gives a candidate is."""
-    assert searched.fought.found(searched.secret) == []
+def test_t42_t63_what_is_in_no_record(searched: Searched) -> None:
+    """Gold, the orchestrator's environment and the workspace's past are in no row, event, artifact, commit, export or
+    live log; what the task gives a candidate is. A live log is there while its chamber is, and not longer.
+    """
+    for secret in (searched.gold, json.dumps(GOLD["values"]), searched.secret, "canary-history-"):
+        assert searched.fought.found(secret) == []
     assert searched.fought.found("decoy-1")
-
-
-def test_t63_live_logs_are_gone(searched: Searched) -> None:
-    """The live log is there while the chamber is, and not longer."""
     assert list((searched.fought.folder / ".blastdoor" / "live").glob("*")) == []
 
 
-@pytest.fixture(scope="module")
-def seen(searched: Searched) -> dict[str, list[str]]:
-    """What the searching candidate found; the proof that it searched is what it was meant to find."""
-    found = json.loads(searched.fought.outputs["T40 searches"]["found.json"])
-    assert "/work/src/notes.txt" in found["decoys"]
-    assert any(path.endswith("/environ") for path in found["decoys"])
-    assert found["looked"] > 1000
-    report: dict[str, list[str]] = found
-    return report
-
-
 @pytest.mark.parametrize("searched", [ENGINE], indirect=True)
-def test_t40_file_system(searched: Searched, seen: dict[str, list[str]]) -> None:
-    """No file that the candidate can read holds a word of the gold."""
-    assert [path for path in seen["secrets"] if not path.startswith("/proc")] == []
+def test_t40_t42_t43_t62_what_a_candidate_finds(searched: Searched) -> None:
+    """It searched, and found what it was meant to find: none of the gold in any file, command line, mount or
+    environment, its own or anybody's, nothing of the orchestrator's, and of a workspace with a past the present only.
+    """
+    seen = json.loads(searched.fought.outputs["T40 searches"]["found.json"])
+    assert "/work/src/notes.txt" in seen["decoys"]
+    assert any(path.endswith("/environ") for path in seen["decoys"])
+    assert seen["looked"] > 1000
+    assert seen["secrets"] == []
     assert searched.fought.nodes["T40 searches"].ending is Ending.SCORED
-
-
-@pytest.mark.parametrize("searched", [ENGINE], indirect=True)
-def test_t43_t62_processes_and_environment(searched: Searched, seen: dict[str, list[str]]) -> None:
-    """Nor do command lines, mounts and environments, its own or anybody's; the orchestrator's are not there at all."""
-    assert [path for path in seen["secrets"] if path.startswith("/proc")] == []
     assert b"SECRET_OF_THE_ORCHESTRATOR" not in searched.fought.logs["T40 searches"]
     assert not [name for name in seen["environment"] if name.startswith("EVO_") or name == "BLASTDOOR_RESULT_PATH"]
-
-
-@pytest.mark.parametrize("searched", [ENGINE], indirect=True)
-def test_t42_no_history(searched: Searched, seen: dict[str, list[str]]) -> None:
-    """The workspace is a repository with a past; the chamber has the present only."""
     assert (searched.fought.folder / "workspace" / ".git").is_dir()
     assert seen["repositories"] == []
-
-
-def test_t42_nothing_of_the_history_is_kept(searched: Searched) -> None:
-    """Neither commits nor artifacts of the campaign hold what an old commit of the workspace held."""
-    assert searched.fought.found("canary-history-") == []
 
 
 @pytest.mark.docker
@@ -176,8 +144,8 @@ def test_t41_image_layers(tmp_path: Path) -> None:
     judge = f'image = {{run = ["echo {marker} for the judge > /etc/greeting"]}}'
     gold = {"judge/gold/answers.json": json.dumps({**GOLD, "note": canary})}
     task = write_task(tmp_path / "task", METRIC, table, judge=judge, files=gold)
-    fought = fight(task, site_of("docker", tmp_path / "cache"), {})
-    assert fought.went_on()
+    fought = asyncio.run(fought_by(task, site_of("docker", tmp_path / "cache"), {"honest": HONEST}))
+    assert fought.champion == fought.nodes["honest"].id
     images = asyncio.run(_baked(task, tmp_path / "cache"))
     assert images[0].digest == fought.trials["honest"].fingerprint["image"]
     try:

@@ -13,11 +13,13 @@ from orchestrator.domain.tier import Tier
 from orchestrator.settings import Settings
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from tests.attacks import relay_candidates as r
-from tests.attacks.judged import Fought, _fight, site_of
+from tests.attacks.judged import Fought, fought_by, site_of
 
 STAGE = pytest.param("stage", marks=pytest.mark.attack)
 ENGINE = pytest.param("runc", marks=[pytest.mark.docker, pytest.mark.attack])
-GVISOR = pytest.param("runsc", marks=[pytest.mark.docker, pytest.mark.attack])
+GVISOR = pytest.param(
+    "runsc", marks=[pytest.mark.docker, pytest.mark.attack, pytest.mark.touching("docker", "members")]
+)
 AT_LENGTH = pytest.param("runc, all of them", marks=[pytest.mark.docker, pytest.mark.attack, pytest.mark.slow])
 # What crosses is the same everywhere, and all of it is tried on the stage: on an engine, a few of each kind tell
 # whether anything is different there.
@@ -57,7 +59,7 @@ def fought(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if kind != "stage":
         settings = Settings()
         site = docker_site(docker_config(settings, runtime=runtime, inputs_folder=folder / "cache"), settings.image)
-    return asyncio.run(_fight(write(folder / "task"), site, candidates(kind)))
+    return asyncio.run(fought_by(write(folder / "task"), site, candidates(kind)))
 
 
 def present(fought: Fought, names: Mapping[str, object]) -> list[str]:

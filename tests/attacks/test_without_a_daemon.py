@@ -25,7 +25,7 @@ def target(runtime: str, folder: Path, **more: Any) -> LocalTarget:
     return LocalTarget(RuncConfig.model_validate({"runtime": runtime, "folder": folder, **more}))
 
 
-@pytest.mark.parametrize("runtime", ["runc", "crun"])
+@pytest.mark.parametrize("runtime", ["runc", pytest.param("crun", marks=pytest.mark.touching("runc"))])
 async def test_the_walls(runtime: str, tmp_path: Path) -> None:
     results = await run_suite(target(runtime, tmp_path), BRIEFLY)
     assert not [(it.attack.title, it.finding) for it in results if not it.good]
@@ -51,6 +51,7 @@ async def test_every_flag_is_noticed(runtime: str, flag: str, tmp_path: Path) ->
     assert verdict.good, [(it.attack.title, it.finding) for it in verdict.results]
 
 
+@pytest.mark.touching("runc")
 @pytest.mark.parametrize(
     ("off", "hidden"), [(("seccomp",), True), (("own_files",), True), (("seccomp", "own_files"), False)], ids=str
 )

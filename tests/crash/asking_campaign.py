@@ -9,13 +9,12 @@ from typing import Any
 from pydantic import SecretStr
 
 from orchestrator.domain.proposal import Proposal
-from orchestrator.ledger import Missing
 from orchestrator.loop import campaign
 from orchestrator.proposers import Brief
 from orchestrator.settings import Settings
 from orchestrator.wiring.beginning import How
 from tests.crash.fate import Fate
-from tests.orchestrator.loop.books import ledger_of
+from tests.crash.nursery import is_begun
 from tests.orchestrator.loop.scripted import proposal, scripted, write_task
 
 ATTEMPTS = 2
@@ -39,7 +38,7 @@ def live(folder: str, url: str, at: int | None = None, count: str = "") -> None:
 
 
 async def _work(folder: Path, url: str) -> None:
-    how = How.RESUME if _is_begun(folder) else How.START
+    how = How.RESUME if is_begun(folder) else How.START
     flags: dict[str, Any] = {} if how is How.RESUME else {"proposer": "llm", "attempts": ATTEMPTS}
     settings = Settings(api_url=url, api_key=SecretStr(KEY))
     async with scripted(folder, None, *[_ask] * ATTEMPTS, how=how, settings=settings, **flags) as session:
@@ -52,11 +51,3 @@ async def _ask(brief: Brief) -> Sequence[Proposal]:
         system=["A point."], messages=[{"role": "user", "content": str(brief.number)}], max_tokens=200
     )
     return [proposal(json.loads(answer.text))]
-
-
-def _is_begun(folder: Path) -> bool:
-    try:
-        with ledger_of(folder) as ledger:
-            return ledger.head().seq > 0
-    except Missing:
-        return False

@@ -1,4 +1,4 @@
-"""What must hold of the books of a campaign on rented chambers, whatever was killed: they cover the provider's."""
+"""What must hold of the books of a campaign that pays somebody, whatever was killed: they cover the provider's."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,11 +21,12 @@ def checked(folder: Path, billed: float, attempts: int) -> dict[str, object]:
     state, accounts = State.from_rows(rows), Accounts.from_ledger(rows)
     assert not accounts.holds
     assert not state.standing
+    assert not state.open_calls
     assert all(node.phase is Phase.ENDED for node in state.nodes.values())
     assert accounts.used(Account.ATTEMPTS) == attempts, "each attempt is charged once"
     spent = sum(node.spent.microdollars for node in state.nodes.values()) + state.campaign.standing.microdollars
     assert accounts.used(Account.USD) == spent, "booked once, and to somebody"
-    assert spent >= billed * 1_000_000, "no less than the provider charges"
+    assert spent >= round(billed * 1_000_000, 3), "no less than the provider charges"
     never_more_than_reserved(events)
     champion = state.champion()
     told = {node.id: (node.params, node.ending, node.verdict and node.verdict.metrics) for node in state.nodes.values()}

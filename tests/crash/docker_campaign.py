@@ -4,7 +4,6 @@ import asyncio
 import json
 from pathlib import Path
 
-from orchestrator.ledger import Missing
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.wiring.backends.docker import docker_config, docker_site
@@ -12,7 +11,7 @@ from orchestrator.wiring.beginning import How
 from orchestrator.wiring.opening import open_campaign
 from sandbox.backends.docker.backend import DockerBackend
 from tests.crash.fate import Fate
-from tests.orchestrator.loop.books import ledger_of
+from tests.crash.nursery import is_begun
 
 _FILES = {
     "blastdoor.toml": """name = "killed"
@@ -55,7 +54,7 @@ def live(folder: str, owners: str, at: int | None = None, count: str = "") -> No
 
 async def _work(folder: Path, owners: Path) -> None:
     settings = Settings()
-    how = How.RESUME if _is_begun(folder) else How.START
+    how = How.RESUME if is_begun(folder) else How.START
     flags = Flags() if how is How.RESUME else Flags(proposer="grid", width=1, rate=1e6)
     async with docker_site(docker_config(settings, warm=0), settings.image) as site:
         assert isinstance(site.backend, DockerBackend)
@@ -63,11 +62,3 @@ async def _work(folder: Path, owners: Path) -> None:
             file.write(f"{site.backend.owner}\n")
         async with open_campaign(folder, site, how=how, flags=flags, settings=settings) as opened:
             await opened.campaign.run()
-
-
-def _is_begun(folder: Path) -> bool:
-    try:
-        with ledger_of(folder) as ledger:
-            return ledger.head().seq > 0
-    except Missing:
-        return False

@@ -82,7 +82,7 @@ class Fate:
 
         @functools.wraps(effect)
         def fated(*args: Any, **options: Any) -> Any:
-            if name == "Artifacts.sync" and not args[0]._pending:
+            if name == "Artifacts.sync" and not args[0].pending:
                 return None  # there is nothing to do, so there is no point in it
             what = f"{name} ({_told(name, args)})" if name in _OF_EVENTS else name
             self.meet(f"before {what}")

@@ -6,25 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.api import How, Settings, search
-from orchestrator.ledger import Missing
-from tests.orchestrator.loop.books import ledger_of
+from tests.crash.nursery import is_begun
 
 ATTEMPTS = 2
 
 
 def work(folder: Path, standing: int) -> None:
-    how = How.RESUME if _is_begun(folder) else How.START
+    how = How.RESUME if is_begun(folder) else How.START
     flags: dict[str, Any] = {"proposer": "grid", "width": 1, "rate": 1e6, "backend": "modal", "usd": 5.0}
     flags |= {"standing": standing} if standing else {}
     asyncio.run(search(folder, how=how, settings=Settings(), **({} if how is How.RESUME else flags)))
-
-
-def _is_begun(folder: Path) -> bool:
-    try:
-        with ledger_of(folder) as ledger:
-            return ledger.head().seq > 0
-    except Missing:
-        return False
 
 
 def main() -> None:

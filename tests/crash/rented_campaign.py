@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.ledger import Missing
 from orchestrator.loop import campaign, settling
 from orchestrator.wiring.beginning import How
 from sandbox.backends.fake.rent import Rent, Step
 from sandbox.tenancy import Mark, Tenancy
 from tests.crash.fate import Fate
-from tests.orchestrator.loop.books import ledger_of
+from tests.crash.nursery import is_begun
 from tests.orchestrator.loop.rented import USD, RentedBackend, rented_site
 from tests.orchestrator.loop.script import Script
 from tests.orchestrator.loop.scripted import scripted, write_task
@@ -88,37 +87,29 @@ def live(folder: str, at: int | None = None, named: str = "", count: str = "") -
 
 def reap(folder: str) -> None:
     """What `blastdoor reap` does."""
-    asyncio.run(_backend(Path(folder), Tenancy(Path(folder) / "owners"), Fate(None)).rented.reap())
+    asyncio.run(_backend(Path(folder), Script(), Tenancy(Path(folder) / "owners"), Fate(None)).rented.reap())
 
 
-def _backend(folder: Path, tenancy: Tenancy, fate: Fate) -> RentedBackend:
+def _backend(folder: Path, script: Script, tenancy: Tenancy, fate: Fate) -> RentedBackend:
     def fault(step: Step, _: str) -> None:
         fate.meet(f"provider {step}")
 
     rent = Rent(USD, register=provider_of(folder), opening_s=0.002, fault=fault)
-    backend = RentedBackend(Script(), rent)
+    backend = RentedBackend(script, rent)
     backend.rented.owner = tenancy.owner
     backend.rented.is_over = lambda owner: tenancy.is_over(Mark(owner, tenancy.place, 0))
     return backend
 
 
 async def _work(folder: Path, fate: Fate) -> None:
-    tenancy = Tenancy(folder / "owners")
-    backend = _backend(folder, tenancy, fate)
+    script, tenancy = Script(), Tenancy(folder / "owners")
+    backend = _backend(folder, script, tenancy, fate)
     await backend.reap()  # as every backend does when it connects
-    site = rented_site(backend._script, backend.rented.rent, backend=backend)
-    how = How.RESUME if _is_begun(folder) else How.START
+    site = rented_site(script, backend.rented.rent, backend=backend)
+    how = How.RESUME if is_begun(folder) else How.START
     flags: dict[str, Any] = {} if how is How.RESUME else _FLAGS
     points = [{"value": 5}, {"value": 3}]
-    async with scripted(folder, backend._script, *points, how=how, site=site, **flags) as session:
+    async with scripted(folder, script, *points, how=how, site=site, **flags) as session:
         await backend.rented.stand()
         await session.run()
     tenancy.release()
-
-
-def _is_begun(folder: Path) -> bool:
-    try:
-        with ledger_of(folder) as ledger:
-            return ledger.head().seq > 0
-    except Missing:
-        return False

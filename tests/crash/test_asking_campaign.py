@@ -7,22 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.budget import Account, Accounts
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Phase
-from orchestrator.domain.state import State
 from tests.crash.asking_campaign import ATTEMPTS, KEY, live, make
+from tests.crash.bills import checked
 from tests.crash.fate import last_of_each_kind
 from tests.crash.nursery import child
 from tests.messages import MessagesServer, Recorded, Reply, Text
-from tests.orchestrator.loop.books import check_books, ledger_of
 from tests.started import WITH_MODELS
 
 pytestmark = pytest.mark.crash
 
 TARGET = f"{live.__module__}:{live.__name__}"
 USAGE = {"input_tokens": 100, "output_tokens": 50}
-BILLED = 100 * 2 + 50 * 10  # micro-dollars of one answer
+BILLED = (100 * 2 + 50 * 10) / 1e6  # dollars of one answer
 
 
 def answer(request: Recorded) -> Reply:
@@ -31,29 +28,12 @@ def answer(request: Recorded) -> Reply:
     return Reply((Text(json.dumps({"value": number * 5 % 13})),), usage=USAGE)
 
 
-def checked(folder: Path, requests: int) -> dict[str, object]:
-    """What a finished campaign decided, once all that must hold of any is found to hold."""
-    with ledger_of(folder) as ledger:
-        check_books(ledger)
-        rows = ledger.rows()
-    state, accounts = State.from_rows(rows), Accounts.from_ledger(rows)
-    assert not accounts.holds
-    assert not state.open_calls
-    assert all(node.phase is Phase.ENDED for node in state.nodes.values())
-    assert accounts.used(Account.ATTEMPTS) == ATTEMPTS
-    spent = sum(node.spent.microdollars for node in state.nodes.values())
-    assert accounts.used(Account.USD) == spent >= BILLED * requests
-    champion = state.champion()
-    told = {node.id: (node.params, node.ending, node.verdict and node.verdict.metrics) for node in state.nodes.values()}
-    return {**told, "champion": champion and champion.id}
-
-
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_killed_after_events(tmp_path: Path, every: bool) -> None:
     """Calls that nobody heard the end of are booked at their worst case, and asked again without charging anybody.
 
-    An event of each kind; at length, every one.
+    Around a call: what else there is, campaigns that ask nobody are killed after. At length, after every event.
     """
     with MessagesServer(KEY) as server:
         server.answering(answer)
@@ -61,17 +41,17 @@ def test_killed_after_events(tmp_path: Path, every: bool) -> None:
         calm = make(tmp_path / "calm")
         assert child(TARGET, WITH_MODELS, folder=str(calm), url=server.url, count=str(told)) == 0
         assert len(server.requests) == ATTEMPTS
-        expected = checked(calm, ATTEMPTS)
+        expected = checked(calm, BILLED * ATTEMPTS, ATTEMPTS)
         assert expected["1.1"][1] is Ending.SCORED  # type: ignore[index]
         points = json.loads(told.read_text())
         deaths = [number for number, point in enumerate(points, start=1) if point.startswith("after Ledger.append")]
         assert len(deaths) > 20
         if not every:
-            deaths = last_of_each_kind(points, deaths)
-        assert any("model call" in points[number - 1] for number in deaths)
+            deaths = last_of_each_kind(points, (it for it in deaths if "model call" in points[it - 1]))
+        assert len(deaths) > 1
         for number in deaths:
             folder, before = make(tmp_path / str(number)), len(server.requests)
             where = f"point {number}: {points[number - 1]}"
             assert child(TARGET, WITH_MODELS, folder=str(folder), url=server.url, at=number) == -9, where
             assert child(TARGET, WITH_MODELS, folder=str(folder), url=server.url) == 0, where
-            assert checked(folder, len(server.requests) - before) == expected, where
+            assert checked(folder, BILLED * (len(server.requests) - before), ATTEMPTS) == expected, where

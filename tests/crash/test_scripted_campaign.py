@@ -24,6 +24,8 @@ AT_ONCE = 2
 LONGEST_S = 0.6
 FEWEST = 2  # kills in a life
 OF_LARGE_OUTPUTS = {"Artifacts.let_go", "Artifacts.is_gone"}  # of those that are killed now and then
+RECOVERY = pytest.mark.touching("recovery")
+ALIKE = ("deep", "moving", "held", "noisy")  # their kinds of points are those of short campaigns
 SHORT = ("short", "tested", "asked", "islands", "minimised", "combined")
 
 
@@ -122,7 +124,7 @@ def test_killed_at_every_point(tmp_path: Path, kind: str) -> None:
     assert killed_at(tmp_path, kind, after_effects) > 60
 
 
-@pytest.mark.parametrize("kind", ["wide", "deep", "moving", "held", "noisy", "full"])
+@pytest.mark.parametrize("kind", ["wide", "full", *(pytest.param(it, marks=RECOVERY) for it in ALIKE)])
 def test_killed_now_and_then(tmp_path: Path, kind: str) -> None:
     """Same verdicts, every attempt charged once, nothing reserved or running in the end, chain and rows whole; and
     where outputs are let go, all that the ledger says is there, is there, and nothing else.

@@ -81,6 +81,7 @@ async def test_cuda_compiles_without_a_gpu() -> None:
     await _runs("blastdoor-cuda:latest", KERNEL)
 
 
+@pytest.mark.touching("packaging")
 @pytest.mark.docker
 async def test_toolkit_leaves_the_environment_behind(tmp_path: Path) -> None:
     """NVIDIA's own image, here a stand-in made like it, gives its files and not its variables."""

@@ -71,17 +71,12 @@ def test_no_secret_in_a_file(backend: str) -> None:
     assert not {key for key in keys if re.search(r"token|secret|key|password", key)}
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(DEPLOY)))
-def test_variables_exist(path: Path) -> None:
-    """A variable of ours that a template names is one that we read."""
-    assert set(_VARIABLE.findall(path.read_text())) <= {*variable_names(), *OTHERS}
-
-
-@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(DEPLOY)))
-def test_images_exist(path: Path) -> None:
-    """An image of ours that a template names is one that scripts/build-images makes."""
+def test_variables_and_images_exist() -> None:
+    """A variable of ours that a template names is one that we read, an image one that scripts/build-images makes."""
     made = {folder.parent.name for folder in IMAGES.glob("*/Dockerfile")} | {"orchestrator"}
-    assert set(named_images(path.read_text())) <= made
+    for path in files():
+        assert set(_VARIABLE.findall(path.read_text())) <= {*variable_names(), *OTHERS}, path
+        assert set(named_images(path.read_text())) <= made, path
 
 
 def test_the_default_image_is_one_of_them() -> None:

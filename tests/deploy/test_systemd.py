@@ -58,15 +58,13 @@ def test_verify(machine: Path, name: str) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_verify_without_skypilot(machine: Path) -> None:
-    """Who rents nothing installs no server, and a campaign is whole without it."""
+def test_verify_without_skypilot_and_with_a_slip(machine: Path) -> None:
+    """Who rents nothing installs no server, and a campaign is whole without it; a key that systemd does not know
+    would be seen.
+    """
     (machine / "etc/systemd/system" / SERVER.name).unlink()
     result = _analyze("verify", f"--root={machine}", NAMES[0])
     assert (result.returncode, result.stderr) == (0, "")
-
-
-def test_verify_finds_a_slip(machine: Path) -> None:
-    """The check above would see a key that systemd does not know."""
     unit = machine / "etc/systemd/system" / UNIT.name
     unit.write_text(unit.read_text().replace("ProtectSystem=", "ProtectSystems="))
     assert "ProtectSystems" in _analyze("verify", f"--root={machine}", "blastdoor@my-task.service").stderr

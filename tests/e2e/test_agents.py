@@ -16,7 +16,6 @@ from orchestrator.domain import events as e
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Phase
 from orchestrator.run_options import Flags
-from orchestrator.task import TaskError
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.opening import open_campaign
 from tests.messages import Hang, MessagesServer, Reply, Text, Tool
@@ -305,36 +304,6 @@ async def test_agents_that_lie_forge_and_flood(tmp_path: Path, messages_server: 
     check_what_was_said(campaign)
 
 
-SPEND = """import json, os, urllib.request, urllib.error
-import time
-place = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
-headers = {"x-api-key": os.environ["ANTHROPIC_API_KEY"], "anthropic-version": "2023-06-01"}
-for number in range(100):
-    messages = [{"role": "user", "content": "more"}]
-    body = {"model": os.environ["BLASTDOOR_MODEL"], "max_tokens": 1000, "messages": messages}
-    try:
-        urllib.request.urlopen(urllib.request.Request(place, json.dumps(body).encode(), headers)).read()
-    except urllib.error.HTTPError as error:
-        print(number, error.code, error.read().decode())
-        break
-"""
-
-
-async def test_an_agent_that_spends_too_much(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Its allowance is a wall: the call that could pass it is refused, and what it did before is its own."""
-    messages_server.play(code(TRY.format(x=7, command="tune")), code(SPEND))
-    messages_server.answering(lambda _: Reply((Text("word " * 300),)))
-    folder = write_task(tmp_path / "hill")
-    text = (folder / "blastdoor.toml").read_text()
-    (folder / "blastdoor.toml").write_text(text.replace('usd = "$2"', 'usd = "$0.10"'))
-    campaign = Campaign(folder, messages_server)
-    await campaign.run()
-    assert 0 < campaign.spent_on_models() <= 100_000
-    assert len(messages_server.requests) < 100
-    node = campaign.nodes()["1.1"]
-    assert (node.ending, node.verdict.metrics["score"]) == (Ending.SCORED, 100.0)
-
-
 LOOP = """
 import json, os, urllib.request
 messages = [{"role": "user", "content": "go"}]
@@ -350,6 +319,7 @@ while True:
 """
 
 
+@pytest.mark.touching("models")
 @pytest.mark.parametrize("how", ["hangs", "loops"])
 async def test_agents_that_stall(tmp_path: Path, messages_server: MessagesServer, how: str) -> None:
     """One whose model is silent, and one that goes in circles: killed, refunded, queued again, then quarantined."""
@@ -370,15 +340,3 @@ async def test_agents_that_stall(tmp_path: Path, messages_server: MessagesServer
     kinds = [type(it) for it in campaign.events if getattr(it, "node", "") == "1.1"]
     order = [e.AgentIntended, e.KillIntended, e.AgentEnded, e.KillConfirmed, e.StallFound, e.AttemptQuarantined]
     assert [kind for kind in kinds if kind in order] == order
-
-
-async def test_an_image_without_the_agent(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """One line, before anything is charged or asked."""
-    agent = '[agent]\nname = "claude-code"\nimage = "blastdoor-trial:latest"\n'
-    campaign = Campaign(write_task(tmp_path / "hill", agent=agent), messages_server)
-    with pytest.raises(TaskError, match="cannot run the agent claude-code: it has no claude"):
-        await campaign.run()
-    missing = Campaign(write_task(tmp_path / "other", agent='[agent]\nimage = "no-such-image:1"\n'), messages_server)
-    with pytest.raises(TaskError, match=r"the agent's image cannot be had: .*missing on the engine"):
-        await missing.run()
-    assert not messages_server.requests

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.api import How
-from tests.e2e.backends import GOLD, JUDGE, SENT, Campaign, blastdoor, circle_packing, run
+from tests.e2e.backends import GOLD, JUDGE, SENT, blastdoor, circle_packing, run
 from tests.modal_emulator import ModalEmulator
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.modal]
@@ -21,13 +21,9 @@ DIFF = """--- a/params.json
 """  # noqa: E501 the file has it in one line
 
 
-@pytest.fixture(scope="module")
-def on_docker(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    return run(circle_packing(tmp_path_factory.mktemp("docker") / "task"))
-
-
-def test_on_modal(tmp_path: Path, on_docker: Campaign, modal_emulator: ModalEmulator) -> None:
+def test_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None:
     """Scores, endings and tree are those of docker; no cohort is shared; what was sent holds no gold and no judge."""
+    on_docker = run(circle_packing(tmp_path / "docker"))
     modal_emulator.look_for(SENT, GOLD, JUDGE)
     on_modal = run(circle_packing(tmp_path / "task"), backend="modal")
     assert on_modal.nodes == on_docker.nodes
@@ -59,6 +55,7 @@ def test_resumed_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None
     assert not modal_emulator.running()
 
 
+@pytest.mark.touching("modal")
 def test_gate_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None:
     """One untrusted change is run there and judged here; the evidence names both boundaries and every caveat."""
     modal_emulator.look_for(SENT, GOLD, JUDGE)
@@ -77,6 +74,7 @@ def test_gate_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None:
     assert not modal_emulator.running()
 
 
+@pytest.mark.touching("modal")
 def test_live_check_of_modal(modal_emulator: ModalEmulator) -> None:
     """`doctor` says who pays and what a chamber sees, and runs rows of the contract; `exec` and `reap` work there."""
     rows = ("--only", "success_with_outputs", "--only", "non_zero_exit")

@@ -11,7 +11,7 @@ import pytest
 from private_postgres import PrivatePostgres
 from tests.started import Started, completed
 
-pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.postgres]
+pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.postgres, pytest.mark.touching("postgres", "recovery")]
 
 
 @pytest.fixture

@@ -22,11 +22,15 @@ from tests.orchestrator.views.judging.stage import METRIC, write_task
 pytestmark = pytest.mark.docker
 
 DEAF = "from blastdoor_judge import publish\npublish(-1.0)\n"
+MODES = ("data", "shared", "relay")
 DEPENDS_NOT = "it does not depend on the candidate"
 
 
 def modes(*few: str) -> list[Any]:
-    return [it if it in few else pytest.param(it, marks=pytest.mark.slow) for it in ("data", "shared", "relay")]
+    """The first of these always, the others where judges or examinations were touched, all at length."""
+    always, touched = few[:1], few[1:]
+    marks = {it: [pytest.mark.touching("audit")] if it in touched else [pytest.mark.slow] for it in MODES}
+    return [it if it in always else pytest.param(it, marks=marks[it]) for it in MODES]
 
 
 async def failures(folder: Path, cache: Path) -> list[Row]:
@@ -49,6 +53,7 @@ async def test_a_judge_that_never_looks(tmp_path: Path, mode: str) -> None:
     assert row.advice.startswith("let the score come from what the candidate did")
 
 
+@pytest.mark.touching("audit")
 async def test_a_judge_that_never_calls(tmp_path: Path) -> None:
     """Where it is to call, that alone is a failure."""
     [row] = await failures(write(tmp_path / "task", NO_CEILING, NEVER_CALLS), tmp_path / "cache")

@@ -65,6 +65,7 @@ async def test_a_repository_becomes_a_task_that_scores(tmp_path: Path) -> None:
     assert run.verdict.metrics["seconds"] > 0
 
 
+@pytest.mark.touching("importing")
 async def test_a_whole_command_is_timed_from_outside(tmp_path: Path) -> None:
     """The judge starts it in the candidate's chamber: what prints what it printed before scores, another output does
     not, and numbers in it may differ where they did before.

@@ -116,6 +116,7 @@ async def test_run_that_is_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.modal
 @pytest.mark.e2e
+@pytest.mark.touching("modal")
 def test_on_modal(tmp_path: Path, modal_emulator: ModalEmulator) -> None:
     """Where somebody asks for it, a campaign takes it in a sandbox of its own, which is paid for, and nothing of the
     judge goes there.

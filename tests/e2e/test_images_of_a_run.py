@@ -53,6 +53,7 @@ async def test_a_name_that_moves_on_an_engine(moving: tuple[docker.APIClient, st
         assert await _has_python(site, (await site.bake(ImageSpec(base=name))).of_jobs)
 
 
+@pytest.mark.touching("runc", "baking")
 async def test_a_name_that_moves_without_a_daemon(moving: tuple[docker.APIClient, str], tmp_path: Path) -> None:
     client, name = moving
     config = RuncConfig(folder=tmp_path / "runc", images_folder=tmp_path / "images")

@@ -22,6 +22,7 @@ from tests.orchestrator.importing import harbor_tasks
 from tests.orchestrator.importing.openevolve_tasks import write
 
 pytestmark = pytest.mark.docker
+TOUCHED = pytest.mark.touching("importing")
 
 # Loads the program twice: by its name, and in another Python; and looks for what belongs to the other side.
 EVALUATOR = """
@@ -66,6 +67,13 @@ async def rehearsed(tmp_path: Path, imported: Imported) -> Rehearsal:
         return await rehearse(await make_parts(task, snapshot(task, folder), site))
 
 
+def metrics(run: Rehearsal) -> dict[str, float]:
+    assert run.scored, (run.reason, run.log, run.judgement)
+    assert run.judgement
+    assert run.judgement.result
+    return run.judgement.result.metrics
+
+
 async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     """The evaluator runs unchanged, its child process too, and neither side has the other's files. A repository that
     it looks for in its home is there.
@@ -77,46 +85,8 @@ async def test_a_task_is_imported_and_judged(tmp_path: Path) -> None:
     run = await rehearsed(
         tmp_path, read(ImportRequest(source, "small", placed={"~/github/Ours": ours}, stub_text=True))
     )
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"combined_score": 121.5, "inside": 0.0, "seen": 0.0}
+    assert metrics(run) == {"combined_score": 121.5, "inside": 0.0, "seen": 0.0}
     assert run.functions == ("seen", "solve")
-
-
-# Loads the program three times, and once more in each of two Pythons.
-LOADING = """
-import runpy
-import subprocess
-import sys
-
-CHILD = "import runpy, sys; print(runpy.run_path(sys.argv[1])['solve']())"
-
-
-def evaluate(path):
-    here = [runpy.run_path(path)["solve"]() for _ in range(3)]
-    there = [float(subprocess.check_output([python, "-c", CHILD, path])) for python in (sys.executable, "python")]
-    return {"combined_score": float("".join(str(int(it)) for it in here)), "there": sum(there)}
-"""
-COUNTING = """
-calls = 0
-
-
-def solve():
-    global calls
-    calls += 1
-    return calls
-"""
-
-
-async def test_a_program_that_counts(tmp_path: Path) -> None:
-    """Each load is as fresh in chambers as it is in one process."""
-    source = write(tmp_path / "there", evaluator__py=LOADING, initial_program__py=COUNTING, config__yaml=None)
-    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"combined_score": 111.0, "there": 2.0}
 
 
 # Forbids a word of the program, and looks whether anything of it ran here.
@@ -135,6 +105,7 @@ def evaluate(path):
 PLAIN = "import sys\n\nsys.argv.append('RAN')\n\n\ndef solve(x):\n    return 2 * x\n"
 
 
+@TOUCHED
 @pytest.mark.parametrize("program", [PLAIN, f"import os\n{PLAIN}"])
 async def test_a_check_of_the_source(tmp_path: Path, program: str) -> None:
     """It finds the candidate's text, as long as that is, and forbids what it would forbid natively; nothing of it runs
@@ -149,59 +120,6 @@ async def test_a_check_of_the_source(tmp_path: Path, program: str) -> None:
     else:
         assert not run.scored
         assert "os is forbidden" in run.judgement.result.notes
-
-
-# Asks for a solver and for what it finds, and never names a class of the program.
-USING = """
-import runpy
-from concurrent.futures import ThreadPoolExecutor
-
-
-def evaluate(program_path):
-    program = runpy.run_path(program_path)
-    solver = program["build"](seed=3)
-    with ThreadPoolExecutor(1) as pool:
-        tour = pool.submit(solver.solve, [3, 1, 2]).result(60)
-    assert sorted(tour.order) == [1, 2, 3]
-    return dict(combined_score=tour.length + program["fit"](2)(10), seed=solver.seed)
-"""
-GIVING = """
-from dataclasses import dataclass
-
-
-@dataclass
-class Tour:
-    order: list
-    length: float
-
-
-class Solver:
-    def __init__(self, seed):
-        self.seed = seed
-
-    def solve(self, points):
-        return Tour(points[::-1], 0.5)
-
-
-def build(seed):
-    return Solver(seed)
-
-
-def fit(slope):
-    return lambda x: slope * x
-"""
-
-
-async def test_an_evaluator_that_uses_objects(tmp_path: Path) -> None:
-    """A solver from a factory, a dataclass that it gives and a function that was made stay in their chamber, and are
-    used as if they were beside the evaluator.
-    """
-    source = write(tmp_path / "there", evaluator__py=USING, initial_program__py=GIVING, config__yaml=None)
-    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"combined_score": 20.5, "seed": 3.0}
 
 
 AWAITING = """
@@ -236,30 +154,12 @@ def steps(found):
 """
 
 
+@TOUCHED
 async def test_an_evaluator_that_awaits(tmp_path: Path) -> None:
     """Async functions are awaited, named tuples have their names on both sides, and a generator gives its values."""
     source = write(tmp_path / "there", evaluator__py=AWAITING, initial_program__py=ASYNC, config__yaml=None)
     run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"combined_score": 1.5, "left": 2.0, "path": 7.0}
-
-
-async def test_a_program_that_is_a_package(tmp_path: Path) -> None:
-    """It is loaded as one, with the files that it imports."""
-    source = write(tmp_path / "there", initial_program__py=None, config__yaml=None)
-    (source / "initial_program").mkdir()
-    (source / "initial_program" / "__init__.py").write_text("from .steps import solve\n")
-    (source / "initial_program" / "steps.py").write_text(
-        "from . import table\n\ndef solve(x):\n    return table.ONE + x\n"
-    )
-    (source / "initial_program" / "table.py").write_text("ONE = 1\n")
-    run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics["combined_score"] == 42
+    assert metrics(run) == {"combined_score": 1.5, "left": 2.0, "path": 7.0}
 
 
 # Without packages, so that nothing has to be fetched: a test's own Python, and what an installer would have left.
@@ -284,6 +184,7 @@ chmod +x bin/*
 """
 
 
+@TOUCHED
 @pytest.mark.parametrize(
     ("solve", "more", "mode", "reward"),
     [
@@ -306,10 +207,7 @@ async def test_tests_of_harbor_judge_what_was_left(
     found = harbor.read(ImportRequest(source, "small", program="solution/solve.sh"))
     assert f'mode = "{mode}"' in found.files["blastdoor.toml"].decode()
     run = await rehearsed(tmp_path, found)
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    assert run.judgement.result.metrics == {"reward": reward}
+    assert metrics(run) == {"reward": reward}
 
 
 # Starts the program by an interpreter, then what it built; gives it a file and input, and looks at what came back.
@@ -354,6 +252,7 @@ find /work -name evaluator.py | wc -l # solve
 """
 
 
+@TOUCHED
 async def test_a_program_that_an_evaluator_starts(tmp_path: Path) -> None:
     """It runs in the candidate's chamber, and so does what it built: with files, input, time-outs and signals as if it
     were beside the evaluator. Nothing comes back that could be run there.
@@ -361,12 +260,8 @@ async def test_a_program_that_an_evaluator_starts(tmp_path: Path) -> None:
     changed = {"initial_program.py": None, "initial_program.sh": STARTED, "config.yaml": None, "evaluator.py": STARTING}
     source = write(tmp_path / "there", **{name.replace(".", "__"): text for name, text in changed.items()})
     run = await rehearsed(tmp_path, read(ImportRequest(source, "small")))
-    assert run.scored, (run.reason, run.log, run.judgement)
-    assert run.judgement
-    assert run.judgement.result
-    told = run.judgement.result.metrics
     expected = {"late": 1.0, "built": 7.0, "ended": -9.0, "elsewhere": 0.0, "seen": 0.0, "judge": 0.0}
-    assert told == {"combined_score": 42.0, **expected}
+    assert metrics(run) == {"combined_score": 42.0, **expected}
 
 
 RAISES = """
@@ -385,6 +280,7 @@ RAISED = {
 }
 
 
+@TOUCHED
 @pytest.mark.parametrize("before", RAISED)
 async def test_an_evaluator_that_raises(tmp_path: Path, before: str) -> None:
     """After a call the program is no solution, before it the judge broke; either is told in one line."""

@@ -63,47 +63,39 @@ def told(server: MessagesServer, *words: str | Path) -> Any:
     return json.loads(ran.stdout)
 
 
+SPY = """=== change: look around
+answer.py
+<<<<<<< SEARCH
+import os
+=======
+import os
+print(dict(os.environ))
+>>>>>>> REPLACE
+"""
+
+
 def test_a_model_improves_a_task(task: Path, messages_server: MessagesServer) -> None:
-    """Three changes in one call are three attempts; the best is kept, every dollar is on record, the key nowhere."""
-    messages_server.play(Reply((Text(change(5) + change(9) + change(7)),)))
-    ran = run(messages_server, "run", task, "--proposer", "llm", "--attempts", "3", "--usd", "1")
+    """A change that does not apply is told back once, within its attempt; three changes in one call are three attempts;
+    prose, and a change to the wrong file, end one as invalid, and the run goes on. The best is kept, every dollar is on
+    record, and the key is nowhere, nor anything of ours in a chamber (T62).
+    """
+    three = change(5) + change(9) + change(7)
+    said = [change(5, before=4), three, "Higher, I would say.", change(5, path="setup.py"), SPY]
+    messages_server.play(*(Reply((Text(text),)) for text in said))
+    ran = run(messages_server, "run", task, "--proposer", "llm", "--attempts", "5", "--usd", "1", "--width", "1")
     assert ran.returncode == 0, ran.stderr
-    assert len(messages_server.requests) == 1
-    best = told(messages_server, "show", "best", task)
-    assert '"score": 9' in json.dumps(best)
-    status = told(messages_server, "status", task)
-    assert 0 < status["accounts"]["usd"]["used"] < 1_000_000
+    assert len(messages_server.requests) == 5
+    assert "answer.py" in json.dumps(messages_server.bodies[1]["messages"])
+    assert "no change" in json.dumps(messages_server.bodies[3]["messages"])
+    assert "not editable: setup.py" in ran.stderr
+    assert '"score": 9' in json.dumps(told(messages_server, "show", "best", task))
+    assert 0 < told(messages_server, "status", task)["accounts"]["usd"]["used"] < 1_000_000
+    spied = run(messages_server, "logs", "1.2.2", task).stdout
+    assert "BLASTDOOR_OUT" in spied
+    assert "ANTHROPIC" not in spied
+    assert messages_server.key not in ran.stdout + ran.stderr + spied
     for path in (path for path in (task / ".blastdoor").rglob("*") if path.is_file()):
         assert messages_server.key.encode() not in path.read_bytes(), path
-    assert messages_server.key not in ran.stdout + ran.stderr
-
-
-def test_a_change_that_does_not_apply_is_told_back_once(task: Path, messages_server: MessagesServer) -> None:
-    """Within the same attempt; the second answer is taken."""
-    messages_server.play(Reply((Text(change(5, before=4)),)), Reply((Text(change(5)),)))
-    ran = run(messages_server, "run", task, "--proposer", "llm", "--attempts", "1")
-    assert ran.returncode == 0, ran.stderr
-    second = json.dumps(messages_server.bodies[1]["messages"])
-    assert "answer.py" in second
-    assert told(messages_server, "status", task)["best"]
-
-
-@pytest.mark.parametrize(
-    ("answers", "words"),
-    [
-        (["I would count higher."] * 2, "no change"),
-        ([change(5, path="setup.py")] * 2, "not editable: setup.py"),
-    ],
-)
-def test_an_answer_that_is_no_change(
-    task: Path, messages_server: MessagesServer, answers: list[str], words: str
-) -> None:
-    """Prose, or a change to the wrong file: asked twice, then an attempt that ended invalid, and the run goes on."""
-    messages_server.play(*(Reply((Text(answer),)) for answer in answers), Reply((Text(change(3)),)))
-    ran = run(messages_server, "run", task, "--proposer", "llm", "--attempts", "2")
-    assert ran.returncode == 0, ran.stderr
-    assert words in ran.stderr
-    assert "score=3" in ran.stdout
 
 
 def test_a_refused_key(task: Path, messages_server: MessagesServer) -> None:
@@ -117,54 +109,34 @@ def test_a_refused_key(task: Path, messages_server: MessagesServer) -> None:
     assert told(messages_server, "status", task)["accounts"]["usd"]["used"] == 0
 
 
+SECRET = "AKIA" + "Z7QX2M4N8B5V1C3L"
+
+
 @pytest.mark.parametrize(
-    ("words", "key", "expected"),
+    ("words", "key", "model", "config", "expected"),
     [
-        (["--proposer", "llm"], "", "there is no key"),
-        (["--proposer", "llm", "--usd", "0"], None, "raise --usd"),
+        ((), "", "claude-sonnet-5-5", "", "there is no key"),
+        (("--usd", "0"), None, "claude-sonnet-5-5", "", "raise --usd"),
+        ((), None, "claude-nobody-9", "", "claude-nobody-9"),
+        ((), None, "claude-sonnet-5-5", f'KEY = "{SECRET}"\n', "config.py"),
     ],
+    ids=["no key", "no money", "a model without a price", "a secret in the workspace"],
 )
-def test_what_is_missing(
-    task: Path, messages_server: MessagesServer, words: list[str], key: str | None, expected: str
+def test_what_is_said_before_anything_is_asked(
+    task: Path,
+    messages_server: MessagesServer,
+    words: tuple[str, ...],
+    key: str | None,
+    model: str,
+    config: str,
+    expected: str,
 ) -> None:
-    """Said in one line before anything is asked."""
-    ran = run(messages_server, "run", task, *words, key=key)
+    """In one line, which shows no secret."""
+    text = (task / "blastdoor.toml").read_text().replace("claude-sonnet-5-5", model)
+    (task / "blastdoor.toml").write_text(text)
+    (task / "workspace" / "config.py").write_text(config)
+    ran = run(messages_server, "run", task, "--proposer", "llm", *words, key=key)
     assert ran.returncode == 2
     assert expected in ran.stderr.strip().splitlines()[-1]
+    assert SECRET not in ran.stderr
     assert not messages_server.requests
-
-
-def test_an_unknown_model(task: Path, messages_server: MessagesServer) -> None:
-    """It has no price, so it is asked nothing."""
-    text = (task / "blastdoor.toml").read_text().replace("claude-sonnet-5-5", "claude-nobody-9")
-    (task / "blastdoor.toml").write_text(text)
-    ran = run(messages_server, "run", task, "--proposer", "llm")
-    assert ran.returncode == 2
-    assert "claude-nobody-9" in ran.stderr.strip().splitlines()[-1]
-    assert not messages_server.requests
-
-
-def test_a_secret_in_the_workspace(task: Path, messages_server: MessagesServer) -> None:
-    """Neither a prompt nor a message of ours shows it."""
-    secret = "AKIA" + "Z7QX2M4N8B5V1C3L"
-    (task / "workspace" / "config.py").write_text(f'KEY = "{secret}"\n')
-    ran = run(messages_server, "run", task, "--proposer", "llm")
-    assert ran.returncode == 2
-    assert "config.py" in ran.stderr.strip().splitlines()[-1]
-    assert secret not in ran.stderr
-    assert not messages_server.requests
-
-
-def test_nothing_of_ours_reaches_a_chamber(task: Path, messages_server: MessagesServer) -> None:
-    """The key is in our own environment, and not in that of the code that runs (T62)."""
-    spy = (
-        "=== change: look around\nanswer.py\n<<<<<<< SEARCH\nVALUE = 1\n=======\nprint(dict(os.environ))\n"
-        "VALUE = 2\n>>>>>>> REPLACE\n"
-    )
-    messages_server.play(Reply((Text(spy),)))
-    ran = run(messages_server, "run", task, "--proposer", "llm", "--attempts", "1")
-    assert ran.returncode == 0, ran.stderr
-    logged = run(messages_server, "logs", "1.1", task)
-    assert "BLASTDOOR_OUT" in logged.stdout
-    assert messages_server.key not in logged.stdout
-    assert "ANTHROPIC" not in logged.stdout

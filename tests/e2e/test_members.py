@@ -15,7 +15,7 @@ from orchestrator.wiring.opening import open_campaign
 from orchestrator.wiring.reading import campaign_folder, read_campaign
 from orchestrator.wiring.resuming import parts_of_run
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.touching("members")]
 
 TASK = """name = "called"
 statement = "Come near to 10 and 20."

@@ -2,9 +2,8 @@
 
 import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from modal.sandbox._task_command_router_client import TaskCommandRouterClient
@@ -28,28 +27,16 @@ ATTEMPTS = 1
 FAULTS = ("slow", "cut", "stall")
 
 
-class Line(Protocol):
-    """As a proxy does them."""
-
-    def cut(self) -> None: ...
-
-    def stall(self) -> None: ...
-
-    def slow(self, bytes_per_s: float) -> None: ...
-
-    def heal(self) -> None: ...
-
-
 class Outages:
     """Hears a campaign's events; its first trials have a fault each. A line is slow while the trial lasts."""
 
-    def __init__(self, line: Line, bytes_per_s: float) -> None:
-        self._begin: dict[str, Callable[[], None]] = {
-            "slow": partial(line.slow, bytes_per_s),
-            "cut": line.cut,
-            "stall": line.stall,
+    def __init__(self, bytes_per_s: float, *lines: FaultProxy) -> None:
+        self._lines = lines
+        self._begin: dict[str, Callable[[FaultProxy], None]] = {
+            "slow": lambda line: line.slow(bytes_per_s),
+            "cut": FaultProxy.cut,
+            "stall": FaultProxy.stall,
         }
-        self._heal = line.heal
         self.left = list(FAULTS)
         self._fault = self._last = ""
         self.requeued: list[str] = []
@@ -68,13 +55,15 @@ class Outages:
                 self._over()
             case e.TrialIntended() if self.left and not self._fault:
                 self._last = self._fault = self.left.pop(0)
-                self._begin[self._fault]()
+                for line in self._lines:
+                    self._begin[self._fault](line)
                 if self._fault != "slow":
                     threading.Timer(AWAY_S, self._over).start()
 
     def _over(self) -> None:
         self._fault = ""
-        self._heal()
+        for line in self._lines:
+            line.heal()
 
 
 async def survived(folder: Path, settings: Settings, outages: Outages, **flags: Any) -> None:
@@ -92,33 +81,10 @@ async def test_T86_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with FaultProxy(DockerConfig().host, tmp_path) as line:
         monkeypatch.setenv("DOCKER_HOST", line.url)
         monkeypatch.setenv("BLASTDOOR_DOCKER_HOST", line.url)
-        outages = Outages(line, 200_000)
+        outages = Outages(200_000, line)
         await survived(circle_packing(tmp_path / "task"), Settings(), outages)
         assert line.felt
         assert set(outages.requeued) == {"cut"}
-
-
-class Lines:
-    """All that goes to Modal: its control plane, and the machine that a sandbox is on."""
-
-    def __init__(self, *lines: FaultProxy) -> None:
-        self._lines = lines
-
-    def cut(self) -> None:
-        for line in self._lines:
-            line.cut()
-
-    def stall(self) -> None:
-        for line in self._lines:
-            line.stall()
-
-    def slow(self, bytes_per_s: float) -> None:
-        for line in self._lines:
-            line.slow(bytes_per_s)
-
-    def heal(self) -> None:
-        for line in self._lines:
-            line.heal()
 
 
 @pytest.mark.touching("modal", "recovery")
@@ -132,7 +98,7 @@ async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypa
     with FaultProxy(url) as control, FaultProxy(modal_emulator.router) as worker:
         monkeypatch.setenv("MODAL_SERVER_URL", control.url)
         modal_emulator.route_by(worker.url)
-        outages = Outages(Lines(control, worker), 50_000)
+        outages = Outages(50_000, control, worker)
         await survived(circle_packing(tmp_path / "task"), Settings(), outages, backend="modal")
         assert control.felt + worker.felt
     assert not modal_emulator.running()
@@ -151,7 +117,7 @@ async def test_T86_modal(tmp_path: Path, modal_emulator: ModalEmulator, monkeypa
 @pytest.mark.postgres
 async def test_T86_the_database(tmp_path: Path, postgres_server: PrivatePostgres) -> None:
     with FaultProxy(postgres_server.url()) as line:
-        outages = Outages(line, 50_000)
+        outages = Outages(50_000, line)
         await survived(circle_packing(tmp_path / "task"), Settings(ledger=SecretStr(line.url)), outages)
         assert line.felt
         assert not outages.requeued

@@ -16,7 +16,7 @@ from orchestrator.views.campaign.history import read_moments
 from orchestrator.views.page.columns import unpacked
 from tests.started import Started, completed
 
-pytestmark = [pytest.mark.docker, pytest.mark.e2e]
+pytestmark = [pytest.mark.docker, pytest.mark.e2e, pytest.mark.touching("page", "recovery")]
 
 HANG_S = 600
 

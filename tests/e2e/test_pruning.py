@@ -14,6 +14,7 @@ from orchestrator.settings import Settings
 from orchestrator.wiring.backends.docker import docker_config, docker_site
 from orchestrator.wiring.opening import open_campaign
 from sandbox.backends.docker.backend import DockerBackend
+from sandbox.backends.docker.engine import Engine
 from sandbox.backends.docker.lease import OWNER_LABEL
 
 pytestmark = [pytest.mark.docker, pytest.mark.e2e]
@@ -90,7 +91,9 @@ async def played(folder: Path) -> tuple[State, Artifacts, int]:
     ):
         await opened.campaign.run()
         assert isinstance(site.backend, DockerBackend)
-        left = await site.backend._engine.containers(f"{OWNER_LABEL}={site.backend.owner}")
+        engine = await asyncio.to_thread(Engine, docker_config(settings).host)
+        left = await engine.containers(f"{OWNER_LABEL}={site.backend.owner}")
+        engine.close()
         return opened.bench.state, opened.bench.artifacts, len(left)
 
 

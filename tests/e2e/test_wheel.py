@@ -126,6 +126,7 @@ def test_images_are_built(installed: Installed, tmp_path: Path, tag: str) -> Non
     assert "hello" in installed.blastdoor(*words, cwd=tmp_path)
 
 
+@pytest.mark.touching("packaging", "examples")
 def test_the_plugins_own_tests(installed: Installed, tmp_path: Path) -> None:
     """The example package, installed beside the wheel, passes its own tests."""
     shutil.copytree(REPOSITORY / "examples" / "plugin" / "tests", tmp_path / "tests")

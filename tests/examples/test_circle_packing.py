@@ -1,6 +1,5 @@
 """The circle packing example: an honest packing is measured exactly, everything else is refused in one line."""
 
-import importlib.util
 import json
 import math
 import random
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator.task import Choice, Float, Int, load_task
-from tests.examples.judging import EXAMPLES, judged
+from tests.examples.judging import EXAMPLES, check_refused, judged, module_of
 
 FOLDER = EXAMPLES / "circle_packing"
 BASELINE = json.loads((FOLDER / "workspace/params.json").read_text())
@@ -23,12 +22,7 @@ Packings = dict[str, list[list[float]]]
 
 @pytest.fixture(scope="module")
 def solve() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("solve", FOLDER / "workspace/solve.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(FOLDER / "workspace/solve.py")
 
 
 def grid(n: int) -> list[list[float]]:
@@ -45,14 +39,6 @@ def changed(instance: str, index: int, circle: list[Any]) -> dict[str, Any]:
     packings: dict[str, Any] = honest()
     packings[instance][index] = circle
     return packings
-
-
-def test_task_file_is_good() -> None:
-    """The task is read without a warning, and every parameter of the baseline lies in the space."""
-    task = load_task(FOLDER)
-    assert task.warnings == ()
-    assert task.parameters
-    assert set(task.parameters.space) == set(BASELINE)
 
 
 def test_the_candidate_is_told_what_the_judge_asks() -> None:
@@ -138,35 +124,13 @@ CHEATS: dict[str, tuple[Any, str]] = {
     "not a number": (changed("n26", 0, [0.1, 0.1, math.nan]), "not finite"),
     "infinite": (changed("n26", 0, [0.1, 0.1, math.inf]), "not finite"),
     "huge whole number": (changed("n26", 0, [10**300, 10**300, 10**300]), "not inside the unit square"),
+    # What is no JSON of ours is the helper's to refuse (`tests/orchestrator/judge`).
+    "cut short": (b"", "not JSON"),
+    "too large": (b" " * 200_000, "more than 100000 bytes"),
+    "no file": (None, "No such file"),
 }
 
 
-@pytest.mark.parametrize("name", sorted(CHEATS))
-def test_cheats_are_refused(name: str, tmp_path: Path) -> None:
-    """No score at all, the judge is well, and the note says what was wrong."""
-    packings, why = CHEATS[name]
-    result = judged("circle_packing", {"packing.json": json.dumps(packings)}, tmp_path)
-    assert result["valid"] is False
-    assert "score" not in result
-    assert why in result["notes"]
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"", "not JSON"),
-        (b"\xff\xfe", "not UTF-8"),
-        (b"[" * 50_000, "nested"),
-        (b" " * 200_000, "more than 100000 bytes"),
-        (b'{"n26": 1e999, "n17": []}', "not finite"),
-        (b'{"n26": [], "n26": [], "n17": []}', "key twice"),
-        (b'{"n26": ' + b"9" * 5000 + b', "n17": []}', "too long"),
-        (None, "No such file"),
-    ],
-)
-def test_files_that_are_no_packing(content: bytes | None, why: str, tmp_path: Path) -> None:
-    """Whatever the file holds, the judge answers, at once and with a reason."""
-    outputs: dict[str, str | bytes] = {} if content is None else {"packing.json": content}
-    result = judged("circle_packing", outputs, tmp_path)
-    assert result["valid"] is False
-    assert why in result["notes"]
+def test_cheats_are_refused(tmp_path: Path) -> None:
+    """Whatever overlaps, sticks out, or is no packing."""
+    check_refused("circle_packing", "packing.json", CHEATS, tmp_path)

@@ -149,6 +149,7 @@ async def test_without_a_gpu_the_candidate_says_so() -> None:
     assert "this chamber has no GPU; ask for one in limits.gpu" in run.reason
 
 
+@pytest.mark.touching("examples")
 @pytest.mark.docker
 async def test_in_real_chambers(tmp_path: Path) -> None:
     """The stand-in and the judge, each in a chamber of its own, with frames carried between them."""
@@ -160,6 +161,7 @@ async def test_in_real_chambers(tmp_path: Path) -> None:
     assert run.calibration.calls >= CALLS
 
 
+@pytest.mark.touching("examples")
 @pytest.mark.docker
 def test_check_up_to_the_missing_gpu(tmp_path: Path) -> None:
     """`blastdoor check` reads the task, and says in one line that this engine has no GPU."""
@@ -191,6 +193,7 @@ print(json.dumps(made))
 """
 
 
+@pytest.mark.touching("examples")
 @pytest.mark.docker
 async def test_kernels_compile_without_a_gpu() -> None:
     """NVRTC needs no GPU: all kernels compile for seven generations, as PTX for those that came after it."""

@@ -1,6 +1,5 @@
 """The matrix multiplication example: a scheme counts when it is right for all matrices, and not at all otherwise."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -8,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.task import load_task
-from tests.examples.judging import EXAMPLES, judged
+from tests.examples.judging import EXAMPLES, check_refused, judged, judged_each, module_of
 
 FOLDER = EXAMPLES / "matmul_discovery"
 BASELINE = json.loads((FOLDER / "workspace/params.json").read_text())
@@ -25,31 +23,13 @@ STRASSEN = {
 
 @pytest.fixture(scope="module")
 def solve() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("matmul_solve", FOLDER / "workspace/solve.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def scored(scheme: Any, folder: Path) -> dict[str, Any]:
-    return judged("matmul_discovery", {"scheme.json": json.dumps(scheme)}, folder)
+    return module_of(FOLDER / "workspace/solve.py")
 
 
 def changed(name: str, at: int, factor: Any) -> dict[str, Any]:
     scheme: dict[str, Any] = {key: [list(factor) for factor in factors] for key, factors in STRASSEN.items()}
     scheme[name][at] = factor
     return scheme
-
-
-def test_task_file_is_good() -> None:
-    """The task is read without a warning, and every parameter of the baseline lies in the space."""
-    task = load_task(FOLDER)
-    assert task.warnings == ()
-    assert task.parameters
-    assert set(task.parameters.space) == set(BASELINE)
-    assert (task.metrics[0].target, task.metrics[0].ceiling) == (7, 7)
 
 
 @pytest.mark.parametrize(("params", "products"), [(BASELINE, 8), (WINNING, 7)], ids=["baseline", "winning"])
@@ -68,27 +48,24 @@ def test_solver_to_judge(
     assert result["metrics"]["products"] == result["score"] == products
 
 
-def test_strassen(tmp_path: Path) -> None:
-    """The judge knows the scheme of 1969 for what it is."""
-    result = scored(STRASSEN, tmp_path)
-    assert (result["valid"], result["metrics"]["products"]) == (True, 7)
-
-
-def test_a_product_of_nothing_counts(tmp_path: Path) -> None:
-    """What is paid for is counted, whether it is needed or not."""
-    scheme = {name: [*factors, [0, 0, 0, 0]] for name, factors in STRASSEN.items()}
-    assert scored(scheme, tmp_path)["metrics"]["products"] == 8
+def test_products_are_counted(tmp_path: Path) -> None:
+    """The judge knows the scheme of 1969 for what it is; what is paid for is counted, whether it is needed or not."""
+    more = {name: [*factors, [0, 0, 0, 0]] for name, factors in STRASSEN.items()}
+    cases = {name: {"scheme.json": json.dumps(it)} for name, it in (("strassen", STRASSEN), ("more", more))}
+    results = judged_each("matmul_discovery", cases, tmp_path)
+    assert results["strassen"]["valid"]
+    assert [results[name]["metrics"]["products"] for name in cases] == [7, 8]
 
 
 def test_walk_never_leaves_the_identity(solve: ModuleType, tmp_path: Path) -> None:
     """However far it goes, and with whatever numbers, a walk gives a scheme that is right, of 7 or 8 products."""
+    answers = {}
     for seed in range(3):
-        params = {"flips": 150, "restarts": 1, "swap": 0.5, "limit": 3, "seed": seed}
-        scheme = solve.search(params)
-        (tmp_path / str(seed)).mkdir()
+        scheme = solve.search({"flips": 150, "restarts": 1, "swap": 0.5, "limit": 3, "seed": seed})
         answer = {name: [list(product[k]) for product in scheme] for k, name in enumerate("UVW")}
-        result = scored(answer, tmp_path / str(seed))
-        assert result["metrics"]["products"] in (7, 8)
+        answers[str(seed)] = {"scheme.json": json.dumps(answer)}
+    results = judged_each("matmul_discovery", answers, tmp_path).values()
+    assert {it["metrics"]["products"] for it in results} <= {7, 8}
 
 
 CHEATS: dict[str, tuple[Any, str]] = {
@@ -109,33 +86,12 @@ CHEATS: dict[str, tuple[Any, str]] = {
     "a factor missing": ({"U": STRASSEN["U"], "V": STRASSEN["V"]}, "an object with U, V and W"),
     "not an object": ([STRASSEN], "an object with U, V and W"),
     "far too many": ({name: it * 10 for name, it in STRASSEN.items()}, "1 to 64 products"),
+    "cut short": (b"", "not JSON"),
+    "too large": (b" " * 200_000, "more than 100000 bytes"),
+    "no file": (None, "No such file"),
 }
 
 
-@pytest.mark.parametrize("name", sorted(CHEATS))
-def test_cheats_are_refused(name: str, tmp_path: Path) -> None:
-    """Wrong but cheap is no score at all; the judge is well, and the note says what was wrong."""
-    scheme, why = CHEATS[name]
-    result = scored(scheme, tmp_path)
-    assert result["valid"] is False
-    assert "score" not in result
-    assert why in result["notes"]
-
-
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"", "not JSON"),
-        (b"[" * 50_000, "nested"),
-        (b" " * 200_000, "more than 100000 bytes"),
-        (b'{"U": [], "U": [], "V": [], "W": []}', "key twice"),
-        (b'{"U": ' + b"9" * 5000 + b', "V": [], "W": []}', "too long"),
-        (None, "No such file"),
-    ],
-)
-def test_files_that_are_no_scheme(content: bytes | None, why: str, tmp_path: Path) -> None:
-    """Whatever the file holds, the judge answers, at once and with a reason."""
-    outputs: dict[str, str | bytes] = {} if content is None else {"scheme.json": content}
-    result = judged("matmul_discovery", outputs, tmp_path)
-    assert result["valid"] is False
-    assert why in result["notes"]
+def test_cheats_are_refused(tmp_path: Path) -> None:
+    """Wrong but cheap is no score at all."""
+    check_refused("matmul_discovery", "scheme.json", CHEATS, tmp_path)

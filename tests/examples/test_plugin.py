@@ -84,6 +84,7 @@ def test_a_campaign_by_the_command_line(installed: Path, tmp_path: Path, monkeyp
     assert 'run 1 was begun with the backend "pretend" of the package blastdoor-example 0.1.0' in str(refused.exception)
 
 
+@pytest.mark.touching("examples", "models")
 @pytest.mark.docker
 async def test_its_agent_in_a_chamber(
     installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages_server: MessagesServer

@@ -1,11 +1,9 @@
 """The portfolio example: packings are counted, what is none is refused, and a pool is combined instance by instance."""
 
-import importlib.util
 import json
 import random
 import shutil
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from orchestrator.domain.ending import Ending
 from orchestrator.domain.records import Role
 from orchestrator.task import load_task
 from orchestrator.wiring.reading import read_campaign
-from tests.examples.judging import EXAMPLES, judged
+from tests.examples.judging import EXAMPLES, check_refused, judged, module_of
 from tests.started import completed
 
 FOLDER = EXAMPLES / "portfolio"
@@ -22,20 +20,11 @@ DEV = FOLDER / "inputs/dev/instances.json"
 PARAMS = json.loads((FOLDER / "workspace/params.json").read_text())
 
 
-def module_of(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(name).name, FOLDER / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 INSTANCES: list[dict[str, Any]] = json.loads(DEV.read_text())
 
 
 def packings(**params: object) -> dict[str, list[list[int]]]:
-    pack = module_of("workspace/pack")
+    pack = module_of(FOLDER / "workspace/pack.py")
     return {it["name"]: pack.packed(it["sizes"], it["capacity"], PARAMS | params, it["name"]) for it in INSTANCES}
 
 
@@ -54,7 +43,7 @@ def test_task_file_is_good() -> None:
 
 def test_data_can_be_drawn_again() -> None:
     """Development and held-out instances are what the program draws, and differ."""
-    drawn = [module_of("make_data").instances(random.Random(seed)) for seed in (1, 2)]
+    drawn = [module_of(FOLDER / "make_data.py").instances(random.Random(seed)) for seed in (1, 2)]
     assert drawn == [INSTANCES, json.loads((FOLDER / "inputs/held/instances.json").read_text())]
 
 
@@ -65,27 +54,24 @@ def test_fullness_is_counted(tmp_path: Path) -> None:
     assert set(result["tasks"]) == {it["name"] for it in INSTANCES}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        ([[0], [0]], "every item once"),
-        ([list(range(60))], "holds too much"),
-        ([[]], "no list of bins"),
-        ([[True], [1]], "every item once"),
-        (None, "no list of bins"),
-    ],
-)
-def test_no_packing(wrong: object, why: str, tmp_path: Path) -> None:
-    """An item twice, a bin that holds too much, an empty bin: no solution, and the judge says why."""
-    left = {**packings(), "uniform-1": wrong}
-    result = judged("portfolio", {"packings.json": json.dumps(left)}, tmp_path, str(DEV))
-    assert result["valid"] is False
-    assert why in result["notes"]
+WRONG = {
+    "an item twice": ([[0], [0]], "every item once"),
+    "too full": ([list(range(60))], "holds too much"),
+    "an empty bin": ([[]], "no list of bins"),
+    "a truth value": ([[True], [1]], "every item once"),
+    "nothing": (None, "no list of bins"),
+}
+
+
+def test_no_packing(tmp_path: Path) -> None:
+    """No solution, and the judge says why."""
+    wrong = {name: ({**packings(), "uniform-1": it}, why) for name, (it, why) in WRONG.items()}
+    check_refused("portfolio", "packings.json", wrong, tmp_path, str(DEV))
 
 
 def test_best_of_each_instance() -> None:
     """The fullest of the members' packings is taken for each instance; one that is none is passed over."""
-    portfolio = module_of("combine/portfolio")
+    portfolio = module_of(FOLDER / "combine/portfolio.py")
     pool: list[dict[str, Any]] = [
         packings(order="falling"),
         packings(order="thirds"),

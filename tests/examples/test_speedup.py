@@ -1,11 +1,9 @@
 """The speedup example: every way of counting is right and is measured from outside; what is wrong has no time."""
 
-import importlib.util
 import itertools
 import json
 import random
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -17,7 +15,7 @@ from orchestrator.loop.rehearsal import Rehearsal, rehearse
 from orchestrator.task import Choice, load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.wiring.parts import make_parts
-from tests.examples.judging import EXAMPLES
+from tests.examples.judging import EXAMPLES, module_of
 from tests.orchestrator.views.judging.stage import Stage
 
 FOLDER = EXAMPLES / "speedup"
@@ -34,27 +32,9 @@ async def judged(**files: str) -> Rehearsal:
         return await rehearse(await make_parts(task, taken, site), tree=Tree({**taken.tree, **changed}))
 
 
-def module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("speedup_solve", FOLDER / "workspace/solve.py")
-    assert spec
-    assert spec.loader
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-def test_task_file_is_good() -> None:
-    """The task is read without a warning, is measured by calling, and the baseline lies in its space."""
-    task = load_task(FOLDER)
-    assert task.warnings == ()
-    assert (task.judge.mode, task.metrics[0].timing, task.search.width) == ("relay", True, 1)
-    assert task.parameters
-    assert set(task.parameters.space) == set(BASELINE)
-
-
 def test_every_way_of_counting_is_right() -> None:
     """All methods agree with plain counting, on points that share places and cells."""
-    solve = module()
+    solve = module_of(FOLDER / "workspace/solve.py")
     rng = random.Random(5)
     points = [(rng.randrange(-50, 50), rng.randrange(-50, 50)) for _ in range(80)]
     space = load_task(FOLDER).parameters

@@ -1,6 +1,5 @@
 """The tuning example: it learns and reports, right answers are counted, everything else is refused."""
 
-import csv
 import json
 import os
 import subprocess
@@ -8,27 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from orchestrator.task import load_task
 from sandbox.wire.log import Report, parse_report
-from tests.examples.judging import EXAMPLES, judged
+from tests.examples.judging import EXAMPLES, check_refused, judged, lines, rows
 
 FOLDER = EXAMPLES / "tuning"
 BASELINE = json.loads((FOLDER / "workspace/params.json").read_text())
 GOOD = BASELINE | {"rate": 0.0056, "momentum": 0.9, "decay": 1e-5, "width": 10, "epochs": 30}
-
-
-def rows(name: str) -> list[list[str]]:
-    with (FOLDER / name).open(newline="") as file:
-        return list(csv.reader(file))
-
-
-LABELS = [row[0] for row in rows("judge/gold/labels.csv")]
-
-
-def lines(labels: list[str]) -> str:
-    return "".join(f"{label}\n" for label in labels)
+LABELS = [row[0] for row in rows(FOLDER / "judge/gold/labels.csv")]
 
 
 def trained(params: dict[str, Any], folder: Path) -> tuple[subprocess.CompletedProcess[str], list[Report]]:
@@ -45,23 +30,13 @@ def trained(params: dict[str, Any], folder: Path) -> tuple[subprocess.CompletedP
     return done, [report for report in reports if report]
 
 
-def test_task_file_is_good() -> None:
-    """The task is read without a warning, prunes, and the baseline names every parameter of the space."""
-    task = load_task(FOLDER)
-    assert task.warnings == ()
-    assert task.parameters
-    assert set(task.parameters.space) == set(BASELINE)
-    assert task.pruning
-    assert (task.pruning.rule, task.pruning.goal, task.metrics[0].goal) == ("median", "lower", "higher")
-
-
 def test_no_labels_in_the_inputs() -> None:
     """Test points have no class, and none of them is among those that are learnt from."""
-    assert {len(row) for row in rows("inputs/train/points.csv")} == {3}
-    assert {len(row) for row in rows("inputs/test/points.csv")} == {2}
-    assert len(rows("inputs/test/points.csv")) == len(LABELS)
-    train = {tuple(row[:2]) for row in rows("inputs/train/points.csv")}
-    assert not train & {tuple(row) for row in rows("inputs/test/points.csv")}
+    assert {len(row) for row in rows(FOLDER / "inputs/train/points.csv")} == {3}
+    assert {len(row) for row in rows(FOLDER / "inputs/test/points.csv")} == {2}
+    assert len(rows(FOLDER / "inputs/test/points.csv")) == len(LABELS)
+    train = {tuple(row[:2]) for row in rows(FOLDER / "inputs/train/points.csv")}
+    assert not train & {tuple(row) for row in rows(FOLDER / "inputs/test/points.csv")}
 
 
 def test_learns_and_reports(tmp_path: Path) -> None:
@@ -110,24 +85,20 @@ def test_all_right_and_partly_right(tmp_path: Path) -> None:
     assert result["tasks"] == {"0": 0.0, "1": 1.0, "2": 0.0}
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        ("", "has 0 lines"),
-        (lines(LABELS[:-1]), "has 599 lines, not 600"),
-        (lines([*LABELS, "1"]), "has 601 lines, not 600"),
-        (lines([*LABELS, *LABELS]), "more than 601 rows"),
-        (lines(["3", *LABELS[1:]]), "line 1 of predictions.csv is not a class"),
-        (lines(["nan", *LABELS[1:]]), "not a class"),
-        (lines(["1.0", *LABELS[1:]]), "not a class"),
-        (lines([f"{label},{label}" for label in LABELS]), "or 1 columns"),
-        ("x" * 20_000, "more than 10000 bytes"),
-        (b"\xff\n" * 600, "not UTF-8"),
-    ],
-)
-def test_what_is_no_answer(content: str | bytes, why: str, tmp_path: Path) -> None:
-    """No score at all, the judge is well, and the note says what was wrong."""
-    result = judged("tuning", {"predictions.csv": content}, tmp_path)
-    assert result["valid"] is False
-    assert "score" not in result
-    assert why in result["notes"]
+WRONG = [
+    ("", "has 0 lines"),
+    (lines(LABELS[:-1]), "has 599 lines, not 600"),
+    (lines([*LABELS, "1"]), "has 601 lines, not 600"),
+    (lines([*LABELS, *LABELS]), "more than 601 rows"),
+    (lines(["3", *LABELS[1:]]), "line 1 of predictions.csv is not a class"),
+    (lines(["nan", *LABELS[1:]]), "not a class"),
+    (lines(["1.0", *LABELS[1:]]), "not a class"),
+    (lines([f"{label},{label}" for label in LABELS]), "or 1 columns"),
+    ("x" * 20_000, "more than 10000 bytes"),
+    (b"\xff\n" * 600, "not UTF-8"),
+]
+
+
+def test_what_is_no_answer(tmp_path: Path) -> None:
+    """Too few or too many lines, no classes, or no text."""
+    check_refused("tuning", "predictions.csv", {str(number): it for number, it in enumerate(WRONG)}, tmp_path)

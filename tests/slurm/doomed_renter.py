@@ -5,15 +5,16 @@
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from sandbox import Bundle, Job, Limits, SkyPilotConfig
-from sandbox.backends.skypilot import backend as backends
+from sandbox.backends.skypilot.backend import SkyPilotBackend
+from sandbox.backends.skypilot.sdk import SkyPilot
 from sandbox.errors import SandboxError
 
-STEPS = ("launch", "send", "call", "submit", "down")
+STEPS = ("launch", "submit", "down")
 
 
 def say(words: str) -> None:
@@ -21,29 +22,21 @@ def say(words: str) -> None:
     sys.stdout.flush()
 
 
-class Teller:
-    """SkyPilot, with a word before each step."""
+def told(step: str, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """SkyPilot's, with a word before it."""
 
-    def __init__(self, provisioner: Any) -> None:
-        self._provisioner = provisioner
+    async def act(*words: Any) -> Any:
+        say(f"step {step}")
+        return await method(*words)
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._provisioner, name)
-        if name not in STEPS:
-            return method
-
-        async def told(*words: Any) -> Any:
-            say(f"step {name}")
-            return await method(*words)
-
-        return told
+    return act
 
 
 async def main(infra: str, folder: Path, command: str) -> None:
     config = SkyPilotConfig(infra=infra, owners_folder=folder / "owners", inputs_folder=folder / "inputs")
-    teller = Teller(backends.installed())
-    with patch.object(backends, "installed", lambda: teller):
-        backend = await backends.SkyPilotBackend.connect(config)
+    for step in STEPS:
+        setattr(SkyPilot, step, told(step, getattr(SkyPilot, step)))
+    backend = await SkyPilotBackend.connect(config)
     say(f"owner {backend.owner}")
     try:
         limits = Limits(wall=300, memory="64MiB", work_bytes="16MiB")

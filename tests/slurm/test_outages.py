@@ -124,6 +124,8 @@ def test_T86_the_line_to_a_cluster(tmp_path: Path, rented: PrivateSlurm, line: F
     assert line.felt
     assert not outages.left, "all of them came"
     assert disturbed.nodes == undisturbed.nodes
+    assert (disturbed.usd, disturbed.site.backend) == (0, f"skypilot/{rented.infra}/warm")
+    assert disturbed.standing_usd > 0
     assert not outages.of(e.AttemptQuarantined)
     assert outages.machines == 1
     assert rented.infra in outages.status

@@ -10,7 +10,7 @@ import pytest
 
 from own_processes import processes_saying
 from private_slurm import PrivateSlurm
-from slurm_files import ABSENT_GPU, CPU_USD, CPUS, GIB_USD, GPU
+from slurm_files import CPU_USD, GIB_USD
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900), pytest.mark.touching("skypilot")]
 
@@ -89,14 +89,3 @@ def test_a_job_that_is_cancelled(rental: Rental) -> None:
     sky.get(sky.cancel(NAME, job_ids=[number]))
     assert processes_saying(f"^{SLEEP}") == []
     assert sky.get(sky.job_status(NAME, [number]))[number].is_terminal()
-
-
-def test_machines_that_do_not_come(rental: Rental) -> None:
-    """No such GPU: refused at once. One that is there but taken, or too many processors: capacity, with a history."""
-    sky = rental.sky
-    for wanted, tried in (({"accelerators": f"{ABSENT_GPU}:1"}, False), ({"cpus": str(CPUS)}, True)):
-        with pytest.raises(sky.exceptions.ResourcesUnavailableError) as caught:
-            sky.get(sky.launch(rental.task(None, **wanted), cluster_name="never"))
-        assert bool(caught.value.failover_history) is tried, caught.value
-    assert [job.name.partition("-")[0] for job in rental.slurm.jobs()] == [NAME]
-    assert GPU in rental.slurm.command("scontrol", "show", "node")

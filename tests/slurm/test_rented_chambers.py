@@ -20,7 +20,7 @@ from sandbox.errors import Refused, Unavailable
 from sandbox.job import Ending, Outcome
 from slurm_files import ABSENT_GPU, CPU_USD, CPUS, GIB_USD
 from tests.sandbox.skypilot.connecting import Purse
-from tests.slurm.faults import FAULTS, until
+from tests.slurm.faults import left_after, until, while_the_launch_is_under_way, while_the_program_runs
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1800)]
 
@@ -122,11 +122,11 @@ async def test_machines_that_do_not_come(rented: PrivateSlurm, tmp_path: Path) -
 async def test_owners_that_are_killed(rented: PrivateSlurm, tmp_path: Path) -> None:
     """While a launch is under way and while a program runs: machine, request and program are ended by the warden."""
     provisioner = real_provisioner()
-    names = ["killed while the launch is under way", "killed while the program runs"]
+    strikes = (while_the_launch_is_under_way, while_the_program_runs)
     left = await asyncio.gather(
-        *(FAULTS[name].left_after(rented, provisioner, tmp_path / str(number)) for number, name in enumerate(names))
+        *(left_after(strike, rented, provisioner, tmp_path / strike.__name__) for strike in strikes)
     )
-    assert dict(zip(names, left, strict=True)) == {name: [] for name in names}
+    assert left == [[], []]
 
 
 def real_provisioner() -> Provisioner:
