@@ -217,11 +217,7 @@ def test_a_mark_of_byte_order_hides_the_first_header_from_git() -> None:
 
 
 @pytest.mark.parametrize(
-    "hunks",
-    [
-        "@@ -2,3 +4,3 @@\n v\n-k\n+K\n v\n",
-        "@@ -1,2 +1,4 @@\n+v\n+k\n k\n v\n@@ -2,3 +6,3 @@\n v\n-k\n+K\n v\n",
-    ],
+    "hunks", ["@@ -2,3 +4,3 @@\n v\n-k\n+K\n v\n", "@@ -1,2 +1,4 @@\n+v\n+k\n k\n v\n@@ -2,3 +6,3 @@\n v\n-k\n+K\n v\n"]
 )
 def test_a_hunk_that_git_puts_by_its_new_line_is_ambiguous(hunks: str) -> None:
     with pytest.raises(Refusal) as caught:

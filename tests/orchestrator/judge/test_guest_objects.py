@@ -60,11 +60,7 @@ def test_objects_go_back_to_the_candidate(judge: Judge, how: str) -> None:
 def test_objects_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
     """A candidate that answers another process with objects is called there as here, and sees them again."""
     script = "several = program['make']()\nprint(several[0].solve(5) + program['first'](several=several))\n"
-    offered: Functions = {
-        "Solver": Solver,
-        "make": lambda: [Solver(3)],
-        "first": lambda several: several[0].solve(1),
-    }
+    offered: Functions = {"Solver": Solver, "make": lambda: [Solver(3)], "first": lambda several: several[0].solve(1)}
     assert judge(in_a_child(script), offered, wanted=["make", "first"], classes=["Solver"]).result["score"] == 18
 
 

@@ -187,12 +187,7 @@ def test_what_is_nearly_plain(guest: SimpleNamespace, value: Any, wanted: Any, k
 
 @pytest.mark.parametrize(
     ("value", "wanted"),
-    [
-        (range(3), [0, 1, 2]),
-        ({"a": 1}.keys(), ["a"]),
-        ({"a": 1}.values(), [1]),
-        ({"a": 1}.items(), [("a", 1)]),
-    ],
+    [(range(3), [0, 1, 2]), ({"a": 1}.keys(), ["a"]), ({"a": 1}.values(), [1]), ({"a": 1}.items(), [("a", 1)])],
 )
 def test_rows(guest: SimpleNamespace, value: Any, wanted: Any) -> None:
     """A range and parts of a dict arrive as lists, from either side."""
