@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from orchestrator.discovery.advice import MOST_QUESTIONS, NoAdvice, prompt, read_advice
+from orchestrator.discovery.advice import MOST_QUESTIONS, NoAdvice, read_advice
 from orchestrator.discovery.bench import Bench
 from orchestrator.discovery.chambers import Laboratory
 from orchestrator.discovery.targets import FunctionTarget, Pool
@@ -96,15 +96,6 @@ async def test_a_model_adds_questions_and_words(tmp_path: Path, messages_server:
     assert "A judge in another chamber calls pairs" in task.statement
 
 
-async def test_questions_that_end_the_process(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """What was known stays, with those that came before."""
-    questions = [{"args": [it], "kwargs": {"most": 2}} for it in ("before", "end", "after")]
-    messages_server.play(said(questions=questions))
-    told, target = await asked(tmp_path / "there", messages_server)
-    assert isinstance(told.target, FunctionTarget)
-    assert told.target.pool.count == target.pool.count + 1
-
-
 @pytest.mark.parametrize(
     ("step", "why"),
     [
@@ -145,14 +136,6 @@ async def test_a_secret_that_is_not_shown(tmp_path: Path, messages_server: Messa
     tests = "#\n" * 24_000 + "# AKIA" + "ABCDEFGHIJKLMNOP"
     await asked(tmp_path / "there", messages_server, pool=Pool(b"", 3, 3, (1.0,), 0), tests=tests)
     assert len(messages_server.bodies) == 1
-
-
-def test_a_file_of_which_nothing_is_shown(tmp_path: Path) -> None:
-    """Where the first file fills all room, no key of the next stops the question, even in its first line."""
-    key = "# AKIA" + "ABCDEFGHIJKLMNOP"
-    there = repository(tmp_path, {"pairs.py": CODE + "#\n" * 20_000, "tests/test_pairs.py": key})
-    target = FunctionTarget("pairs", "pairs", "pairs.py", 1.0, 6, ("pairs.py::pairs",), (), Pool(b"", 3, 3, (1.0,), 0))
-    assert "test_pairs" not in prompt(target, there)
 
 
 @pytest.mark.parametrize(

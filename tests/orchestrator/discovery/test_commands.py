@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.discovery.bench import alike
 from orchestrator.discovery.commands import OtherCommand, other_commands
 from orchestrator.discovery.discover import discover
 from orchestrator.discovery.needs import needs_of
@@ -74,17 +75,17 @@ def test_the_command_of_a_language(tmp_path: Path, files: dict[str, str], expect
     "files",
     [
         {"src/lib.rs": "#[test]\nfn it() {}"},
-        {"Cargo.toml": "", "src/lib.rs": "fn it() {}"},
-        {"go.mod": "", "a.go": ""},
-        {"a_test.go": ""},
-        {"lib/a.rb": ""},
-        {"lib/A.pm": ""},
-        {"t/a.t": ""},
-        {"a.c": ""},
+        {
+            "Cargo.toml": "",
+            "src/lib.rs": "fn it() {}",
+            "go.mod": "",
+            "a.go": "",
+            "lib/a.rb": "",
+            "lib/A.pm": "",
+            "a.c": "",
+        },
+        {"a_test.go": "", "t/a.t": "", "test/a.lua": "", "a.java": "", "ATest.java": "", "Makefile": "test:\n\ttrue\n"},
         {"a.c": "", "Makefile": "test := a\nall:\n\tcc a.c\n"},
-        {"Makefile": "test:\n\ttrue\n"},
-        {"test/a.lua": ""},
-        {"a.java": "", "ATest.java": ""},
     ],
 )
 def test_nothing_to_start_or_nothing_to_change(tmp_path: Path, files: dict[str, str]) -> None:
@@ -141,3 +142,17 @@ async def test_a_command_becomes_a_task(tmp_path: Path) -> None:
     assert (found.targets, found.guards) == ([], [])
     assert "guard nothing" in found.notes[0]
     assert "make -s bench fails" in found.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "found"),
+    [
+        ([b"a\n", b"a\n"], ("exact", "a\n")),
+        ([b"took 3 ms\n", b"took 4 ms\n"], ("numbers",)),
+        ([b"a", b"b"], ("code", "")),
+        # Cut in bytes, it has half as many letters: the whole output would never be the same as this.
+        ([("\u00e9" * 300_000).encode()[: (1 << 18) + 1]] * 3, ("code", "")),
+    ],
+)
+def test_what_of_an_output_can_be_compared(outputs: list[bytes], found: tuple[str, ...]) -> None:
+    assert alike(outputs)[: len(found)] == found

@@ -56,11 +56,8 @@ def test_a_whole_repository(tmp_path: Path, old_layout: bool) -> None:
     assert task.editable == ("agent/agent.py",)
     assert task.trial.command[-1] == "agent/agent.py"
     assert found.files["judge/benchmark.py"] == BENCHMARK.encode()
-    assert {name for name in found.files if name.startswith("judge/")} == {
-        "judge/benchmark.py",
-        "judge/judge.py",
-        "judge/tasks.json",
-    }
+    names = {name for name in found.files if name.startswith("judge/")}
+    assert names == {"judge/benchmark.py", "judge/judge.py", "judge/tasks.json"}
     driver = found.files["judge/judge.py"].decode()
     assert "arguments=['--agent', '{target}', '--quick']" in driver
     assert "goal='lower'" in driver

@@ -31,7 +31,7 @@ def test_nothing_that_was_left_configures_pytest(
     (app / "pytest.ini").write_text("[pytest]\naddopts = -p evil\npythonpath = .\n")
     for name in ("evil.py", "conftest.py", "json.py", "test_it.py"):
         (app / name).write_text("raise SystemExit('it was run')\n")
-    env = guest._environment({"PYTHONPATH": str(app), "PYTEST_ADDOPTS": "-p evil"}, shared=False)
+    env = guest.environment_of({"PYTHONPATH": str(app), "PYTEST_ADDOPTS": "-p evil"}, shared=False)
     # There is no such folder on this machine.
     env |= {name: env[name].replace("/tests", str(tests)) for name in ("PYTHONPATH", "PYTEST_ADDOPTS")}
     given = [it.replace("/tests", str(tests)) for it in words]

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.orchestrator.judge.evaluators import Channel
 from tests.orchestrator.judge.guests import fresh_guests
 
 NAMES = (
@@ -108,7 +109,7 @@ def test_numbers_of_numpy(guest: SimpleNamespace, monkeypatch: pytest.MonkeyPatc
     [found] = guest.kinds.decode_exact(sent)
     assert type(found) is type(one)
     assert found == one
-    monkeypatch.setitem(guest.values._found, "numpy", None)
+    monkeypatch.setitem(guest.values.modules_found, "numpy", None)
     [plain] = guest.kinds.decode_exact(sent)
     assert type(plain) in (bool, int, float, complex)
     assert plain == one
@@ -403,35 +404,33 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+class Forged(Channel):
+    """A candidate whose answers are all these bytes."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__({})
+        self.answer = answer
+
+    def ask(self, request: bytes) -> bytes:
+        return getattr(self, "answer", None) or super().ask(request)
+
+
 @pytest.fixture
-def meet(guest: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def meet(guest: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """The judge's module and the candidate's, without chambers between them."""
     monkeypatch.setenv("BLASTDOOR_SEED", "7")
+    for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():
+        monkeypatch.setenv(f"BLASTDOOR_{name}", str(tmp_path / place))
+    opened: list[Channel] = []
 
-    def met(**options: Any) -> Any:
-        objects = guest.candidate._Objects()
-        begin = b"B" + guest.values.encode({"median": 0.001, "jitter": 0.0001, "functions": sorted(FUNCTIONS)})
-
-        class Frames:
-            def __init__(self) -> None:
-                self.next = begin
-
-            def receive(self) -> tuple[bytes, memoryview]:
-                return b"", memoryview(self.next)
-
-            def send(self, _: bytes, *parts: bytes) -> None:
-                request = memoryview(b"".join(parts))
-                answer = (
-                    guest.candidate._answer(FUNCTIONS, request[1:])
-                    if bytes(request[:1]) == b"C"
-                    else guest.candidate._answer_with_keywords(FUNCTIONS, objects, request[1:])
-                )
-                self.next = b"R" + struct.pack("<d", 0.01) + b"".join(answer)
-
-        monkeypatch.setattr(guest.relay, "Frames", Frames)
+    def met(answer: bytes = b"", **options: Any) -> Any:
+        opened.append(Forged(answer) if answer else Channel(FUNCTIONS))
+        monkeypatch.setattr(guest.relay, "Frames", lambda: opened[-1])
         return guest.relay.Candidate(**options)
 
-    return met
+    yield met
+    for channel in opened:
+        channel.close()
 
 
 def test_keywords(meet: Callable[..., Any]) -> None:
@@ -514,29 +513,24 @@ def test_t25_handles_say_nothing_else(guest: SimpleNamespace, meet: Callable[...
 
 
 def test_t25_handles_after_the_end(
-    guest: SimpleNamespace, meet: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guest: SimpleNamespace, meet: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once the result is handed over, an object that the judge kept says what is wrong, and nothing more is sent."""
-    for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():
-        monkeypatch.setenv(f"BLASTDOOR_{name}", str(tmp_path / place))
-    candidate = meet(classes=["Solver"])
-    solver = candidate.call("Solver").value
-    sent: list[bytes] = []
-    monkeypatch.setattr(candidate._frames, "send", lambda _, *parts: sent.append(b"".join(parts)))
-    candidate._finish()
+    met = meet(classes=["Solver"])
+    monkeypatch.setattr(guest.relay, "Candidate", lambda **_: met)
+    with guest.relay.relay() as candidate:
+        solver = candidate.call("Solver").value
+    monkeypatch.setattr(Channel, "send", None)
     for ask in (lambda: solver.solve(1), lambda: candidate.call("echo", 1), candidate.null, candidate.measure):
         with pytest.raises(RuntimeError, match="after relay\\(\\) had ended"):
             ask()
-    assert [it[:1] for it in sent] == [b"F"]
 
 
 @pytest.mark.parametrize("sent", [b"h\x05Other" + bytes(8), b"h\x06Solver" + b"\xff" * 8])
 def test_t25_forged_handles(guest: SimpleNamespace, meet: Callable[..., Any], sent: bytes) -> None:
     """A class that was not named, and a number beyond the bound, are no answer."""
-    candidate = meet(classes=["Solver"])
-    candidate._ask = lambda *_: (0.01, memoryview(b"V" + sent))
     with pytest.raises(guest.relay.BadReply):
-        candidate.call("Solver")
+        meet(b"V" + sent, classes=["Solver"]).call("Solver")
 
 
 @pytest.fixture
@@ -565,9 +559,6 @@ def test_members_of_enumerations_that_both_sides_have(meet: Callable[..., Any], 
     assert found == sent
     assert found[0][0] is signs.Sign.GO
     assert type(found[0][1]) is signs.Size
-    candidate = meet(enums=ENUMS)
-    request = b"".join(candidate._request("echo", [sent], {}))
-    candidate._rehearse(memoryview(b"Q" + struct.pack("<I", 4) + request))
 
 
 def test_t25_other_enumerations_do_not_cross(guest: SimpleNamespace, meet: Callable[..., Any], signs: Any) -> None:
@@ -577,38 +568,29 @@ def test_t25_other_enumerations_do_not_cross(guest: SimpleNamespace, meet: Calla
             meet(enums=ENUMS).call("echo", value)
     forged = (b"enum antigravity.Sign", 0), (b"enum signs.Other", 0), (b"enum signs.Sign", 9), (b"enum Sign", 0)
     for name, number in forged:
-        candidate = meet(enums=[*ENUMS, "signs.Lost"])
         answer = b"Vh" + struct.pack(f"<B{len(name)}sQ", len(name), name, number)
-        candidate._ask = lambda *_, answer=answer: (0.01, memoryview(answer))
         with pytest.raises(guest.relay.BadReply):
-            candidate.call("echo")
+            meet(answer, enums=[*ENUMS, "signs.Lost"]).call("echo")
     assert "antigravity" not in sys.modules
 
 
 def test_forged_errors(guest: SimpleNamespace, meet: Callable[..., Any]) -> None:
     """What a candidate says of its error is text: any number of them, and any name."""
-    for said in (
-        ["raised", "x", "SystemExit", "y"],
-        ["raised", "x", "KeyError"],
-        ["raised", "x"],
-        ["raised", *"abcdef"],
-    ):
-        candidate = meet(exact=True)
-        candidate._ask = lambda *_, said=said: (0.01, memoryview(b"E" + guest.values.encode(said)))
+    for more in (["x", "SystemExit", "y"], ["x", "KeyError"], ["x"], [*"abcdef"]):
         with pytest.raises(guest.relay.Raised) as caught:
-            candidate.call("echo")
+            meet(b"E" + guest.values.encode(["raised", *more]), exact=True).call("echo")
         assert type(caught.value.error) is RuntimeError
 
 
 def test_t24_sets_in_sets_are_looked_at_once(guest: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A set in thirty others costs the judge one look at each of them, not one for every two."""
-    looks, own = Counter[str](), guest.kinds._may_be_key
+    looks, own = Counter[str](), guest.kinds.may_be_key
 
     def counted(*arguments: Any, **keywords: Any) -> Any:
         looks["all"] += 1
         return own(*arguments, **keywords)
 
-    monkeypatch.setattr(guest.kinds, "_may_be_key", counted)
+    monkeypatch.setattr(guest.kinds, "may_be_key", counted)
     sets, depth = 20, 28
     one = b"".join(struct.pack("<cI", b"Z", 1) for _ in range(depth)) + struct.pack("<cI", b"Z", 0)
     value = guest.kinds.decode_exact(struct.pack("<cI", b"l", sets) + sets * one)

@@ -32,7 +32,7 @@ plain = st.recursive(
 
 @pytest.fixture
 def without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(values._found, "numpy", None)
+    monkeypatch.setitem(values.modules_found, "numpy", None)
 
 
 @given(plain)
@@ -43,15 +43,11 @@ def test_back_and_forth(value: Any) -> None:
     assert repr(found) == repr(value)
 
 
-def test_special_numbers() -> None:
-    """NaN, infinities and minus zero cross as they are: what they are worth is the judge's to say."""
+def test_special_values() -> None:
+    """NaN, infinities and minus zero cross as they are: the judge says what they are worth. A tuple is a list."""
     assert math.isnan(decode(encode(math.nan)))
     assert decode(encode([math.inf, -math.inf])) == [math.inf, -math.inf]
     assert math.copysign(1, decode(encode(-0.0))) == -1
-
-
-def test_tuple() -> None:
-    """A tuple arrives as a list."""
     assert decode(encode((1, (2, 3)))) == [1, [2, 3]]
 
 
