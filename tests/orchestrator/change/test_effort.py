@@ -33,7 +33,7 @@ def test_t82_one_budget_for_all_files() -> None:
 def test_t82_what_is_compared_once_is_not_compared_again() -> None:
     """The diff and the size of one change are taken from one comparison."""
     effort = Effort()
-    compared = compare(scrambled(b"a", 8, 300), scrambled(b"b", 8, 300), effort)
+    compared = compare(scrambled(b"a", 2, 100), scrambled(b"b", 2, 100), effort)
     compared.text()
     used = effort.steps_used
     assert used

@@ -214,23 +214,9 @@ def test_models_are_told() -> None:
 LINES = st.lists(
     st.sampled_from(
         [
-            "x = 1",
-            "def solve(x):",
-            "    return x",
-            "    def solve(x): return 2",
-            "@cache",
-            "class A:",
-            "    def solve(self): pass",
-            "# X-START",
-            "    # X-END",
-            '"""',
-            "s = '# X-END'",
-            "    # note",
-            "",
-            "if x:",
-            "x = (",
-            ")",
-            "x = 2 \\",
+            *("x = 1", "def solve(x):", "    return x", "    def solve(x): return 2", "@cache", "class A:"),
+            *("    def solve(self): pass", "# X-START", "    # X-END", '"""', "s = '# X-END'", "    # note", ""),
+            *("if x:", "x = (", ")", "x = 2 \\"),
         ]
     ),
     max_size=14,

@@ -122,16 +122,8 @@ WORDS_OF_A_FAILURE = [
     "sh: cargo: command not found",
 ]
 OTHER_WORDS = [
-    "error: None",
-    "{'error': None, 'errors': [], 'stderr': ''}",
-    "errors: 0",
-    "mean_error: -2.5e-03 (of 12)",
-    "max_error = 0.5 ms, error_rate: 12%",
-    "stderr: b''",
-    "stderr: ",
-    "success: True",
-    "passed: 0",
-    "all is well",
+    *("error: None", "{'error': None, 'errors': [], 'stderr': ''}", "errors: 0", "mean_error: -2.5e-03 (of 12)"),
+    *("max_error = 0.5 ms, error_rate: 12%", "stderr: b''", "stderr: ", "success: True", "passed: 0", "all is well"),
 ]
 
 

@@ -13,8 +13,8 @@ START = "import time\ndef evaluate(path):\n    started = time.time()\n    value 
 REACHED = {
     "at once": "    return {'score': value / (time.time() - started)}\n",
     "by a key": "    it = {'took': time.time() - started}\n    it['score'] = 1 / it['took']\n    return it\n",
-    "by a list and a loop": "    all, best = [], 0\n    all.append(time.time())\n    for it in all:\n        best += it\n"
-    "    return {'score': best}\n",
+    "by a list and a loop": "    all, best = [], 0\n    all.append(time.time())\n"
+    "    for it in all:\n        best += it\n    return {'score': best}\n",
     "by an argument and a result": "    return graded(value, took(started))\ndef took(since):\n"
     "    return time.time() - since\ndef graded(value, by):\n    return {'score': value / by}\n",
     "by an object": "    run = Run(value, took=time.time() - started)\n    return {'score': value - 0.01 * run.took}\n"

@@ -145,13 +145,7 @@ def test_csv(folder: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"a,b\n1\n",
-        b'a\n"b',
-        b"a\n\0\n",
-        b"\xff",
-        b"a\n" * 6,
-        b"a,b,c,d\n",
-        b'"' + b"a" * 200_000 + b'"',
+        *(b"a,b\n1\n", b'a\n"b', b"a\n\0\n", b"\xff", b"a\n" * 6, b"a,b,c,d\n", b'"' + b"a" * 200_000 + b'"'),
         b"a" * 300_001,
     ],
 )

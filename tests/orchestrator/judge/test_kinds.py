@@ -238,20 +238,9 @@ class Text(str):
 @pytest.mark.parametrize(
     "value",
     [
-        Text("x"),
-        {Text("x"): 1},
-        {(1, Text("x"))},
-        {frozenset([Text("x")]): 1},
-        type("Row", (tuple,), {})([1]),
-        type("Table", (dict,), {})(a=1),
-        type("Own", (OrderedDict,), {})(a=1),
-        numpy.datetime64("2020-01-01"),
-        numpy.str_("x"),
-        Bad(),
-        object(),
-        int,
-        lambda: 1,
-        {"\ud800"},
+        *(Text("x"), {Text("x"): 1}, {(1, Text("x"))}, {frozenset([Text("x")]): 1}, type("Row", (tuple,), {})([1])),
+        *(type("Table", (dict,), {})(a=1), type("Own", (OrderedDict,), {})(a=1), numpy.datetime64("2020-01-01")),
+        *(numpy.str_("x"), Bad(), object(), int, lambda: 1, {"\ud800"}),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -333,7 +322,7 @@ def test_random_bytes(guest: SimpleNamespace) -> None:
     def found(it: Any) -> Any:
         return it.made(classes) if isinstance(it, guest.kinds.Named) else it
 
-    for number in range(8_000):
+    for number in range(3_000):
         data = bytearray(rng.choice(seeds) if number % 2 else rng.randbytes(rng.randrange(40)))
         for _ in range(rng.randrange(4)):
             if data:
