@@ -73,10 +73,10 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("path", GOOD)
-def test_good_names(path: str) -> None:
+def test_good_names() -> None:
     """Plain names in any language are fine."""
-    check_name(path)
+    for path in GOOD:
+        check_name(path)
 
 
 @pytest.mark.parametrize("path", BAD)

@@ -45,11 +45,16 @@ def carried(guest: ModuleType, places: dict[str, Any], cwd: str, *argv: str) -> 
     return guest.Carried(["tool", *argv], at, {name: str(it) for name, it in places.items()})
 
 
-def test_the_working_folder_goes_along(guest: ModuleType, places: dict[str, Any]) -> None:
-    """With what the command line names, and without our own folder."""
+def test_the_working_folder_goes_along(
+    guest: ModuleType, places: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what the command line names, and without our own folder; not where it is too much for one call."""
     found = carried(guest, places, "work", str(places["scratch"] / "alone.txt"), "--x=sub/new.txt").files()
     assert sorted(Path(name).name for name in found) == ["alone.txt", "in.txt"]
     assert sorted(Path(name).name for name in carried(guest, places, ".").files()) == ["alone.txt", "in.txt"]
+    monkeypatch.setattr(guest, "MAX_BYTES", 1)
+    with pytest.raises(ValueError, match="MiB in its working folder"):
+        carried(guest, places, "work").files()
 
 
 def test_the_judges_own_folder_stays(guest: ModuleType, places: dict[str, Any]) -> None:
@@ -59,12 +64,6 @@ def test_the_judges_own_folder_stays(guest: ModuleType, places: dict[str, Any]) 
     named = places["scratch"].parent / "judge/named.txt"
     call.bring_back({str(named): b"other", str(named.with_name("gold.txt")): b"other"})
     assert (named.read_text(), named.with_name("gold.txt").read_text()) == ("named", "42")
-
-
-def test_too_much_for_one_call(guest: ModuleType, places: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guest, "MAX_BYTES", 1)
-    with pytest.raises(ValueError, match="MiB in its working folder"):
-        carried(guest, places, "work").files()
 
 
 HOSTILE = [
@@ -89,16 +88,12 @@ def test_what_must_not_come_back(guest: ModuleType, places: dict[str, Any], name
     assert {path: path.read_bytes() for path in scratch.parent.rglob("*") if path.is_file()} == before
 
 
-def test_odd_answers_are_not_written(guest: ModuleType, places: dict[str, Any]) -> None:
-    call = carried(guest, places, "work")
-    call.bring_back({7: b"x", f"{places['scratch']}/work/a": "text", f"{places['scratch']}/work/b": 3.0})
-    assert sorted(it.name for it in (places["scratch"] / "work").iterdir()) == ["in.txt", "sub"]
-
-
 def test_what_comes_back(guest: ModuleType, places: dict[str, Any]) -> None:
-    """Files as they are; one that could be started is a stand-in, which is not sent on."""
+    """Files as they are, and nothing that is none; one that could be started is a stand-in, which is not sent on."""
     work = (places["scratch"] / "work").resolve()
     call = carried(guest, places, "work")
+    call.bring_back({7: b"x", f"{work}/a": "text", f"{work}/b": 3.0})
+    assert sorted(it.name for it in work.iterdir()) == ["in.txt", "sub"]
     call.bring_back({f"{work}/out/new.txt": b"42", f"{work}/built": None})
     assert (work / "out/new.txt").read_bytes() == b"42"
     assert (work / "out/new.txt").stat().st_mode & 0o111 == 0
