@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.domain import events as e
 from orchestrator.domain.verdict import Aim
-from orchestrator.judge.relay import _Conversation
+from orchestrator.judge.relay import Conversation
 from tests.orchestrator.loop.noise import drifting, noisy
 from tests.orchestrator.loop.relay_script import RelayScript, write_relay_task
 from tests.orchestrator.loop.script import Script
@@ -82,7 +82,7 @@ async def test_t100_a_time_is_decided_by_repeats(tmp_path: Path, monkeypatch: py
     async def measured(*_: object) -> tuple[float, float]:
         return 0.0001, 0.0001
 
-    monkeypatch.setattr(_Conversation, "_empty_calls", measured)
+    monkeypatch.setattr(Conversation, "_empty_calls", measured)
     points: list[Point] = [{"value": number} for number in range(1, 6)]
     script = RelayScript(times=Times(DRIFTS["linear"], {5: share}))
     async with scripted(write_relay_task(tmp_path / "task", TIMED), script, *points, attempts=5) as session:

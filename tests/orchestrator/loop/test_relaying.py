@@ -20,7 +20,7 @@ from orchestrator.domain.tier import Tier
 from orchestrator.domain.verdict import Mode
 from orchestrator.judge import relay
 from orchestrator.judge.guest.blastdoor_values import encode
-from orchestrator.judge.relay import Side, _Conversation
+from orchestrator.judge.relay import Conversation, Side
 from orchestrator.loop.money import worst_of_trial
 from orchestrator.loop.workbench import BaselineFailed
 from orchestrator.run_options import Flags
@@ -403,7 +403,7 @@ async def test_t27_too_fast_to_be_timed(tmp_path: Path, monkeypatch: pytest.Monk
     """
     script = RelayScript(seconds=0.035)
     task = write_relay_task(tmp_path / "task", SECONDS, STRICT)
-    monkeypatch.setattr(_Conversation, "_empty_calls", channel_of((0.001, jitter_ms / 1e3)))
+    monkeypatch.setattr(Conversation, "_empty_calls", channel_of((0.001, jitter_ms / 1e3)))
     async with scripted(task, script, {"value": 3}) as session:
 
         def shrink(event: e.AttemptEnded) -> None:
@@ -429,7 +429,7 @@ async def test_repeats_that_are_too_fast(tmp_path: Path, monkeypatch: pytest.Mon
     """Under noise, the repeats of a candidate that is too fast to be timed prove it better all the same, and what they
     come to is shown as what it is.
     """
-    monkeypatch.setattr(_Conversation, "_empty_calls", channel_of((0.001, 0.02)))
+    monkeypatch.setattr(Conversation, "_empty_calls", channel_of((0.001, 0.02)))
     task = write_relay_task(tmp_path / "task", SECONDS, noisy(repeats=8, champion=2))
     async with scripted(task, RelayScript(seconds=0.035, times={3: 0.0001}), {"value": 3}) as session:
         await session.run()
@@ -445,7 +445,7 @@ async def test_repeats_that_are_too_fast(tmp_path: Path, monkeypatch: pytest.Mon
 async def test_held_out_and_too_fast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, baseline_too: bool) -> None:
     """On held-out data, too, the least that can be told counts; a ladder that begins with such a time is refused."""
     script = RelayScript(seconds=0.035)
-    monkeypatch.setattr(_Conversation, "_empty_calls", channel_of((0.001, 0.02)))
+    monkeypatch.setattr(Conversation, "_empty_calls", channel_of((0.001, 0.02)))
     task = write_relay_task(tmp_path / "task", SECONDS, STRICT, HELDOUT.replace("step = 1", "step = 0.001"))
     async with scripted(task, script, {"value": 3}) as session:
 
@@ -575,7 +575,7 @@ async def test_t27_the_channel_is_measured_again(
     a jitter below what is taken off is not believed any more.
     """
     script = RelayScript()
-    monkeypatch.setattr(_Conversation, "_empty_calls", channel_of(*[(0.005, 0.02)] * 4, again))
+    monkeypatch.setattr(Conversation, "_empty_calls", channel_of(*[(0.005, 0.02)] * 4, again))
     async with scripted(task, script, {"value": judge("measures")}) as session:
         await session.run()
         calibration = session.bench.state.trials["1.1-1"].calibration
@@ -625,8 +625,8 @@ async def test_t100_a_rehearsal_that_is_slowed_down(
         return unpacking
 
     monkeypatch.setattr(relay, "unpacking_s", unpacked)
-    monkeypatch.setattr(_Conversation, "_empty_calls", channel_of((0.001, 0.02)))
-    monkeypatch.setattr(_Conversation, "_carry", carried)
+    monkeypatch.setattr(Conversation, "_empty_calls", channel_of((0.001, 0.02)))
+    monkeypatch.setattr(Conversation, "_carry", carried)
     script = RelayScript()
     async with scripted(task, script, {"value": judge("rehearses slowly")}) as session:
         await session.run()
@@ -651,7 +651,7 @@ async def test_what_our_own_machine_takes_is_the_judges_time(task: Path, monkeyp
     assert clock
 
 
-async def carried(_: _Conversation) -> float:
+async def carried(_: Conversation) -> float:
     return 0.0001
 
 
@@ -660,14 +660,14 @@ async def test_what_a_byte_takes_is_measured_before_the_candidate_is_there(
 ) -> None:
     """By empty calls with many bytes, to the judge's chamber alone."""
     asked: list[tuple[Side, bool]] = []
-    real = _Conversation._ask
+    real = Conversation._ask
 
-    async def ask(talk: _Conversation, side: Side, payload: bytes) -> Any:
+    async def ask(talk: Conversation, side: Side, payload: bytes) -> Any:
         if len(payload) > 1000:
             asked.append((side, Side.CANDIDATE in talk._turns))
         return await real(talk, side, payload)
 
-    monkeypatch.setattr(_Conversation, "_ask", ask)
+    monkeypatch.setattr(Conversation, "_ask", ask)
     async with scripted(task, RelayScript(), {"value": 3}) as session:
         await session.run()
     assert set(asked) == {(Side.JUDGE, False)}
