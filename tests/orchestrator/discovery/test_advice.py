@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from orchestrator.discovery.advice import MOST_QUESTIONS, NoAdvice, read_advice
+from orchestrator.discovery.advice import MOST_QUESTIONS, NoAdvice, prompt, read_advice
 from orchestrator.discovery.bench import Bench
 from orchestrator.discovery.chambers import Laboratory
 from orchestrator.discovery.targets import FunctionTarget, Pool
@@ -131,11 +131,13 @@ async def test_no_model_is_shown_a_secret(tmp_path: Path, messages_server: Messa
 
 
 async def test_a_secret_that_is_not_shown(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Lines behind what is shown stop nothing."""
+    """Lines behind what is shown stop nothing, nor does a file for which the one before it leaves no room."""
     messages_server.play(said(questions=[]))
-    tests = "#\n" * 24_000 + "# AKIA" + "ABCDEFGHIJKLMNOP"
-    await asked(tmp_path / "there", messages_server, pool=Pool(b"", 3, 3, (1.0,), 0), tests=tests)
+    key, pool = "# AKIA" + "ABCDEFGHIJKLMNOP", Pool(b"", 3, 3, (1.0,), 0)
+    _, target = await asked(tmp_path / "there", messages_server, pool=pool, tests="#\n" * 24_000 + key)
     assert len(messages_server.bodies) == 1
+    files = {"pairs.py": CODE + "#\n" * 20_000, "tests/test_pairs.py": key}
+    assert "test_pairs" not in prompt(target, repository(tmp_path / "other", files))
 
 
 @pytest.mark.parametrize(

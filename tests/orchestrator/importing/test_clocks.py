@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.importing.clocks import keys_reached, looks
-from tests.orchestrator.importing.openevolve_tasks import EVALUATOR
-from tests.orchestrator.importing.test_openevolve import imported, task_of
+from tests.orchestrator.importing.openevolve_tasks import EVALUATOR, task_of
+from tests.orchestrator.importing.test_openevolve import imported
 
 START = "import time\ndef evaluate(path):\n    started = time.time()\n    value = run(path)\n"
 REACHED = {

@@ -4,24 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing import Imported, ImportRequest
 from orchestrator.importing.harbor import read
-from orchestrator.task import Task, TaskError, load_task
-from orchestrator.task.snapshot import snapshot
+from orchestrator.task import TaskError
 from orchestrator.views.cli import cli
 from tests.clicking import runner
 from tests.orchestrator.importing.harbor_tasks import CHECKS, DOCKERFILE, FILES, SCRIPT, TASK, write
+from tests.orchestrator.importing.openevolve_tasks import task_of
 
 
 def imported(tmp_path: Path, changed: dict[str, str | None] | None = None, program: str | None = None) -> Imported:
     return read(ImportRequest(write(tmp_path / "there", changed), "small", program=program))
-
-
-def task_of(tmp_path: Path, found: Imported) -> Task:
-    write_task(found, tmp_path / "here")
-    task = load_task(tmp_path / "here")
-    snapshot(task, tmp_path / "here")
-    return task
 
 
 def test_a_whole_task(tmp_path: Path) -> None:

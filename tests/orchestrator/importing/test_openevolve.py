@@ -10,25 +10,17 @@ from click.testing import Result
 
 from orchestrator.choices import IMPORTERS
 from orchestrator.examine.baseline import TwoRuns
-from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing import Imported, ImportRequest
 from orchestrator.importing.openevolve import read
 from orchestrator.importing.source import Source
-from orchestrator.task import Task, TaskError, load_task
-from orchestrator.task.snapshot import snapshot
+from orchestrator.task import TaskError, load_task
 from orchestrator.views.cli import cli
 from tests.clicking import runner
-from tests.orchestrator.importing.openevolve_tasks import CONFIG, EVALUATOR, PROGRAM, write
+from tests.orchestrator.importing.openevolve_tasks import CONFIG, EVALUATOR, PROGRAM, task_of, write
 
 
 def imported(tmp_path: Path, *, metric: str | None = None, **changed: str | None) -> Imported:
     return read(ImportRequest(write(tmp_path / "there", **changed), "small", metric=metric))
-
-
-def task_of(tmp_path: Path, found: Imported) -> Task:
-    write_task(found, tmp_path / "here")
-    task = load_task(tmp_path / "here")
-    snapshot(task, tmp_path / "here")
-    return task
 
 
 def command(*words: str | Path) -> Result:

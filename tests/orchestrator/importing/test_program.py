@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.importing import ImportRequest, write_task
+from orchestrator.importing import ImportRequest
 from orchestrator.importing.openevolve import read
-from orchestrator.task import TaskError, load_task
-from tests.orchestrator.importing.openevolve_tasks import write
+from orchestrator.task import TaskError
+from tests.orchestrator.importing.openevolve_tasks import task_of, write
 
 CORE = "import numpy\nfrom ..initial_program import steps\n\ndef solve(x):\n    return steps.double(x)\n"
 STEPS = "# EVOLVE-BLOCK-START\ndef double(x):\n    return 2 * x\n# EVOLVE-BLOCK-END\n"
@@ -28,13 +28,12 @@ def written(folder: Path) -> Path:
 def test_a_package_is_the_program(tmp_path: Path, program: str | None) -> None:
     """By the name that programs have, or by that of its folder; what it needs is that of all of its files."""
     found = read(ImportRequest(written(tmp_path / "there"), "small", program=program))
-    write_task(found, tmp_path / "task")
-    task = load_task(tmp_path / "task")
+    task = task_of(tmp_path, found)
     assert task.trial.command == ("python3", "-m", "blastdoor_candidate", "initial_program/__init__.py")
     assert task.editable == ("initial_program/steps.py:EVOLVE-BLOCK",)
     assert task.image.pip == ("numpy",)
-    assert {it.name for it in (tmp_path / "task" / "workspace" / "initial_program").iterdir()} == set(PACKAGE)
-    assert {it.name for it in (tmp_path / "task" / "judge").iterdir()} == {"evaluator.py", "judge.py"}
+    assert {it.name for it in (tmp_path / "here" / "workspace" / "initial_program").iterdir()} == set(PACKAGE)
+    assert {it.name for it in (tmp_path / "here" / "judge").iterdir()} == {"evaluator.py", "judge.py"}
     assert "functions=['solve']," in found.files["judge/judge.py"].decode()
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing import Imported, ImportRequest
 from orchestrator.importing.shinka import read
-from orchestrator.task import Task, TaskError, load_task
-from orchestrator.task.snapshot import snapshot
+from orchestrator.task import TaskError
+from tests.orchestrator.importing.openevolve_tasks import task_of
 
 PROGRAM = (
     "# EVOLVE-BLOCK-START\ndef step(x):\n    return x\n# EVOLVE-BLOCK-END\n\n\ndef run(seed):\n    return step(seed)\n"
@@ -36,13 +36,6 @@ def imported(folder: Path, **files: str) -> Imported:
     for name, text in {"initial.py": PROGRAM, "evaluate.py": EVALUATE, **files}.items():
         (folder / name).write_text(text)
     return read(ImportRequest(folder, "small"))
-
-
-def task_of(tmp_path: Path, found: Imported) -> Task:
-    write_task(found, tmp_path / "here")
-    task = load_task(tmp_path / "here")
-    snapshot(task, tmp_path / "here")
-    return task
 
 
 @pytest.mark.parametrize(
