@@ -158,7 +158,8 @@ HOSTILE = [
 def test_reports_of_strangers(tmp_path: Path, report: dict[str, object]) -> None:
     """What a report says wrongly counts as not said; bytes that are no table are no report."""
     assert not entries(read_profile(report, repository(tmp_path, UNITTEST)), 10)
-    for told in (None, [], {"passed": "all", "failed": 7, "broken": [1, None]}, {"passed": -3}):
+    odd: list[object] = [None, [], {"passed": "all", "failed": 7, "broken": [1, None]}, {"passed": -3}]
+    for told in odd:
         assert (read_tests(told).passed, [*read_tests(told).failed]) == (0, [])
     for data in (b"", b"[]", b"{", b'{"a": NaN}', b"[" * 100_000, b'{"a":' * 50 + b"1" + b"}" * 50):
         assert Seen(Outcome(Ending.COMPLETED, outputs={"profile.json": data})).report("profile.json") is None

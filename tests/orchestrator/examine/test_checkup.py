@@ -62,7 +62,7 @@ async def test_a_sound_task(tmp_path: Path) -> None:
     before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
     findings = await examined(folder, runs=2, cheats=True)
     assert findings.good
-    loader, search = [row.text for row in findings.rows if row.sign is Sign.WARN]
+    search, loader = [row.text for row in findings.rows if row.sign is Sign.WARN]
     assert loader.startswith(f"judge.py:{judge[: judge.index('pickle.load')].count(chr(10)) + 1} unpickles")
     assert search == (
         "no search can be started: the proposer random needs [parameters] in the task; add them, or use --proposer"
@@ -178,7 +178,9 @@ FAULTS: dict[str, dict[str, Any]] = {
     "the metric speed is declared, but the result has only score": {"more": '[[metrics]]\nname = "speed"\n'},
     "beyond the ceiling": {"metrics": METRIC.replace("-0.01", "-5.0")},
     "no gold for that": {"more": HELDOUT, "files": {"judge/judge.py": SPLIT}},
-    "the cheaper target does not score: judge failed": {"more": '[tune]\ntrials = 2\njudge = ["missing"]\n'},
+    "the cheaper target does not score: judge failed": {
+        "more": '[tune]\ntrials = 2\njudge = ["python3", "missing.py"]\n'
+    },
     "the guard sound does not pass on the baseline: exit code 1": {"more": GUARD},
     "workspace/data/harmless.json": {"files": {"workspace/data/harmless.json": json.dumps(GOLD)}},
     "not one attempt fits": {"more": '[budget]\nusd = "$0.01"\nattempts = 5\n'},

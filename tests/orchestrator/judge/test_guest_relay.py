@@ -280,7 +280,7 @@ def test_a_rehearsal(guest: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None
     answers = [
         b"B" + begun,
         _reply(1.0, b"V" + encode(b"")),
-        b"Q" + struct.pack("<I", 5) + b"C" + asked,
+        b"Q" + struct.pack("<I", 6) + b"C" + asked,
         _reply(0.5, b""),
     ]
     frames = SimpleNamespace(
@@ -288,7 +288,7 @@ def test_a_rehearsal(guest: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None
     )
     reply = candidate_of(guest, frames, monkeypatch).call("solve", "x" * 100)
     assert reply.work == 0.5
-    assert sent == [b"C" + asked, b"P" + struct.pack("<I", 5) + b"C" + asked, b"Q" + asked[:5]]
+    assert sent == [b"C" + asked, b"P" + struct.pack("<I", 6) + b"C" + asked, b"Q" + asked[:6]]
 
 
 def test_only_large_arguments_of_calls_that_nobody_times_are_streamed(
