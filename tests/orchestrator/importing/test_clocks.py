@@ -12,6 +12,8 @@ from tests.orchestrator.importing.test_openevolve import imported
 START = "import time\ndef evaluate(path):\n    started = time.time()\n    value = run(path)\n"
 REACHED = {
     "at once": "    return {'score': value / (time.time() - started)}\n",
+    "by get": "    it = dict(took=time.time() - started)\n    return {'score': 1 / it.get('took', 1)}\n",
+    "by a computed key": "    it = {}\n    it[path] = time.time()\n    return {'score': value / it['first']}\n",
     "by a key": "    it = {'took': time.time() - started}\n    it['score'] = 1 / it['took']\n    return it\n",
     "by a list and a loop": "    all, best = [], 0\n    all.append(time.time())\n"
     "    for it in all:\n        best += it\n    return {'score': best}\n",

@@ -172,6 +172,20 @@ def test_what_the_driver_is_told(tmp_path: Path, use: str) -> None:
     assert ("that the program gives stay with the candidate" in findings) == ("classes=" in USES[use])
 
 
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "dict(combined_score=program.solve(20), note='all')",
+        "vars(Report(program.solve(20)))\n\n@dataclass\nclass Report:\n    combined_score: float\n    worst: float\n",
+    ],
+)
+def test_the_metric_is_read_wherever_it_is_named(tmp_path: Path, returned: str) -> None:
+    """In a call of dict, and in a dataclass."""
+    evaluator = f"def evaluate(program_path):\n    program = load(program_path)\n    return {returned}\n"
+    found = imported(tmp_path, evaluator__py=evaluator)
+    assert "metric='combined_score'" in found.files["judge/judge.py"].decode()
+
+
 def test_another_metric_is_said(tmp_path: Path) -> None:
     """Without combined_score, the metric that was chosen is told with the reason; several without a clear one are not
     averaged but refused.
