@@ -13,7 +13,7 @@ from orchestrator.discovery.repository import Definition, Repository
 from orchestrator.text import short
 
 _MOST_FAILED = 200
-_MOST_ROWS = 50_000
+MOST_ROWS = 50_000
 _MOST_EDGES = 500_000
 
 
@@ -61,7 +61,7 @@ def read_profile(report: Mapping[str, Any], repository: Repository) -> Profile:
     known = {path: _Lines(repository.definitions(path)) for path in repository.code}
     found: dict[Definition, Spot] = {}
     owners: dict[int, Definition] = {}
-    for number, row in enumerate(rows[:_MOST_ROWS] if isinstance(rows, list) else ()):
+    for number, row in enumerate(rows[:MOST_ROWS] if isinstance(rows, list) else ()):
         owner = _owner(row, known)
         if owner is not None:
             owners[number] = owner

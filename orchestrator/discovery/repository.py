@@ -14,7 +14,7 @@ from orchestrator.task import TaskError
 
 # CPython's tree of a file takes up to a thousand times its size, so only small files are read, and one at a time.
 _MAX_PYTHON_FILE = 256 << 10
-_MAX_PYTHON_BYTES = 8 << 20
+MAX_PYTHON_BYTES = 8 << 20
 _MAX_FILE_BYTES = 4 << 20
 _MAX_BYTES = 40 << 20
 _SHOWN_PARAMETERS = 200
@@ -114,7 +114,7 @@ class Repository:
         if self.known is not None:
             return self.known
         found: dict[str, Facts] = {}
-        left = _MAX_PYTHON_BYTES
+        left = MAX_PYTHON_BYTES
         for name, data in self.files.items():
             if name.endswith(".py") and len(data) <= min(left, _MAX_PYTHON_FILE):
                 left -= len(data)

@@ -188,7 +188,7 @@ def _tell(parts: Parts, seen: Faces, found: Sequence[Found], runs: Sequence[Rehe
     gained = {it.way for it in found}
     for sign, text, advice, told in group_by_fate([one for one in seen.tried if one.oracle.name not in gained]):
         tell_group(sign, text, advice, told, findings)
-    _tell_no_gains(seen, findings)
+    tell_no_gains(seen, findings)
     if seen.slowed:
         text = "time counts: each call of the honest candidate was made longer, and cheats were held against that"
         findings.add(Section.CHEATS, Sign.NOTE, text)
@@ -201,7 +201,7 @@ def _tell(parts: Parts, seen: Faces, found: Sequence[Found], runs: Sequence[Rehe
     _tell_floor(seen, runs, names, findings)
 
 
-def _tell_no_gains(seen: Faces, findings: Findings) -> None:
+def tell_no_gains(seen: Faces, findings: Findings) -> None:
     """Ways that were better than the baseline once, and are no gains all the same."""
     gained = {id(gain.tried) for it in seen.faced for gain in it.gains}
     missed = [(it, one) for it in seen.faced for one in it.tried if one.fate is Fate.WON and id(one) not in gained]
@@ -244,7 +244,7 @@ def _tell_floor(seen: Faces, runs: Sequence[Rehearsal], names: Sequence[str], fi
         got = _figures(seen.floor.values, names)
         text = f"the floor: “{seen.floor.oracle.name}” does nothing and gets {got}; the baseline has {baseline}"
         findings.add(Section.CHEATS, Sign.NOTE, text, facts={"floor": dict(seen.floor.values)})
-    _tell_saturated(seen, findings)
+    tell_saturated(seen, findings)
     calibration = runs[0].calibration
     if not seen.slowed or calibration is None or not calibration.call_s or not calibration.median_s:
         return
@@ -257,7 +257,7 @@ def _tell_floor(seen: Faces, runs: Sequence[Rehearsal], names: Sequence[str], fi
     findings.add(Section.CHEATS, Sign.WARN if most < _LITTLE else Sign.NOTE, text, advice, facts={"headroom": most})
 
 
-def _tell_saturated(seen: Faces, findings: Findings) -> None:
+def tell_saturated(seen: Faces, findings: Findings) -> None:
     """A first metric in which nothing better could be told from the baseline."""
     metric, runs = seen.bar.ranking.metrics[0], seen.bar.runs
     merits = [metric.merit(run[metric.name]) for run in runs]

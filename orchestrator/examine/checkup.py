@@ -26,7 +26,7 @@ from orchestrator.text import short
 from sandbox import Refused, Unavailable
 
 # In notes: a name for what went wrong that has a value. A number alone is a measure, and no failure.
-_FAILURE = re.compile(
+FAILURE = re.compile(
     r"""
     \b(?: \w*error\w* | stderr | exceptions? | failures? ) (?:\[\w*\])? ['"]? \s*+ [:=] \s*+
     (?! b?['"]? (?: (?:none|null|no|no\ errors?|false|n/?a|nan|[+-]?inf|[+-]?[0-9][0-9.e+-]*(?:\s?[a-z%]{1,3})?)
@@ -105,7 +105,7 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
         text = f"the baseline does not run: {run.ending}: {run.reason}"
         findings.add(Section.WIRING, Sign.FAIL, text, _advice(parts, run), log=run.log)
         return False
-    findings.add(Section.WIRING, Sign.OK, _what_it_did(run))
+    findings.add(Section.WIRING, Sign.OK, what_it_did(run))
     if not run.scored or run.verdict is None:
         log = run.judgement.log if run.judgement else b""
         findings.add(Section.WIRING, Sign.FAIL, f"the judge gives no score: {why_not(run)}", log=log)
@@ -137,7 +137,7 @@ def named_failure(parts: Parts, run: Rehearsal) -> str:
     score = _score_where_higher_is_better(parts, run)
     if run.verdict is None or score is None or score > 0:
         return ""
-    lines = (line for line in run.verdict.notes.splitlines() if _FAILURE.search(line))
+    lines = (line for line in run.verdict.notes.splitlines() if FAILURE.search(line))
     return short(next(lines, ""), 300)
 
 
@@ -181,7 +181,7 @@ def _advice(parts: Parts, run: Rehearsal) -> str:
     return "its log is below" if run.log else ""
 
 
-def _what_it_did(run: Rehearsal) -> str:
+def what_it_did(run: Rehearsal) -> str:
     if run.calibration is None:
         return f"the baseline runs and leaves {_few(run.outputs)}"
     channel = f"an empty call takes {run.calibration.median_s:.2g} s, give or take {run.calibration.jitter_s:.2g} s"

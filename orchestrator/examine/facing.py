@@ -120,11 +120,11 @@ async def face(
     if isinstance(stage, Calls) and stage.slow is not None and stage.slow.oracle.row is not None:
         done.append(stage.slow)
     seeded = _seeded(parts) if recurring else ""
-    faced = [await _confirmed(it, stage, findings) for it in _by_row(rows, done, stage.bar)]
+    faced = [await _confirmed(it, stage, findings) for it in by_row(rows, done, stage.bar)]
     return Faces(
         bar=stage.bar,
         faced=tuple(_knowing(it, stage.bar) if seeded else it for it in faced),
-        floor=_floor(faced, stage.bar),
+        floor=floor_of(faced, stage.bar),
         recurring=recurring,
         seeded=seeded,
         slowed=isinstance(stage, Calls) and stage.is_slowed,
@@ -151,7 +151,7 @@ def _knowing(it: Faced, bar: Bar) -> Faced:
     return Faced(it.row, it.tried, (Gain(it.tried[0], "gets the baseline's score and works out nothing"),))
 
 
-def _by_row(rows: Sequence[Adversary], done: Sequence[Tried], bar: Bar) -> list[Faced]:
+def by_row(rows: Sequence[Adversary], done: Sequence[Tried], bar: Bar) -> list[Faced]:
     """A row that has nothing to do here was not tried."""
     found = []
     for row in rows:
@@ -196,7 +196,7 @@ async def _confirmed(it: Faced, stage: "Calls | Outputs", findings: Findings) ->
     return Faced(it.row, it.tried, tuple(kept))
 
 
-def _floor(faced: Sequence[Faced], bar: Bar) -> Tried | None:
+def floor_of(faced: Sequence[Faced], bar: Bar) -> Tried | None:
     """The best of those that do nothing; None where none of them got a score."""
     best: Tried | None = None
     for one in (one for it in faced if it.row.idle for one in it.tried):

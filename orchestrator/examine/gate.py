@@ -151,7 +151,7 @@ async def _run_guards(bench: Workbench, node: Node, watch: Watch) -> None:
 
 def _decided(bench: Workbench, node: Node, watch: Watch) -> Gated:
     steps = tuple(steps_of(bench, node, watch))
-    decision = _decision_of(node, steps)
+    decision = decision_of(node, steps)
     if decision is Decision.REJECTED and not any(step.state is StepState.FAILED for step in steps):
         # A reader of JUnit or SARIF sees steps alone: no rejection is without one that failed.
         steps += (Step("gate", StepState.FAILED, node.why),)
@@ -176,7 +176,7 @@ def _decided(bench: Workbench, node: Node, watch: Watch) -> Gated:
     )
 
 
-def _decision_of(node: Node, steps: Sequence[Step]) -> Decision:
+def decision_of(node: Node, steps: Sequence[Step]) -> Decision:
     """A guard that fails is the change's own doing, also where nothing could be compared."""
     if node.kept:
         return Decision.ACCEPTED

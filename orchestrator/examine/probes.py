@@ -116,7 +116,7 @@ async def look_around(parts: Parts, canary: str) -> LookedAround:
     told = ran.outcome.outputs.get(report, b"")[:_REPORT_BYTES]
     marks = {match[0].decode() for match in _MARKED.finditer(told)}
     places = [line.split(b":", 1)[0] for line in told.split(b"\n") if canary.encode() in line]
-    cpu_s, peak = (None, None) if serves else _measured(told.decode("utf-8", "replace"))
+    cpu_s, peak = (None, None) if serves else measured(told.decode("utf-8", "replace"))
     return LookedAround(
         cpu_s=cpu_s,
         memory_peak=peak,
@@ -125,7 +125,7 @@ async def look_around(parts: Parts, canary: str) -> LookedAround:
     )
 
 
-def _measured(told: str) -> tuple[float | None, int | None]:
+def measured(told: str) -> tuple[float | None, int | None]:
     """The second line of `times` is what the command used, the first what the shell itself did."""
     lines = [match for line in told.split("\n")[:8] if (match := _TIMES.fullmatch(line.strip()))]
     cpu_s = None

@@ -12,7 +12,7 @@ from contextlib import suppress
 from orchestrator.judge.helpers import GUEST
 from sandbox.environment import child_environment
 
-_PROGRAM = """
+PROGRAM = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from blastdoor_kinds import decode_exact
@@ -24,18 +24,18 @@ for _ in range(3):
 print(min(taken))
 """
 # A request that takes longer has nothing taken off for it.
-_MOST_S = 20.0
+MOST_S = 20.0
 
 
 async def unpacking_s(values: memoryview) -> float:
     """The least of three times; 0 for what cannot be unpacked, or not in time."""
-    command = (sys.executable, "-S", "-P", "-B", "-c", _PROGRAM, str(GUEST))
+    command = (sys.executable, "-S", "-P", "-B", "-c", PROGRAM, str(GUEST))
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         *command, env=child_environment(), stdin=pipe, stdout=pipe, stderr=nothing, start_new_session=True
     )
     try:
-        async with asyncio.timeout(_MOST_S):
+        async with asyncio.timeout(MOST_S):
             said, _ = await process.communicate(values)
     except TimeoutError:
         return 0.0

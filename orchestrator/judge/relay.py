@@ -160,7 +160,7 @@ async def meet(
     job = judge.job.model_copy(update={"env": {**judge.job.env, SEED: met.seed}})
 
     async def with_judge(judge_channel: Channel) -> None:
-        talk = _Conversation(met, Turn(judge_channel, judge.wall_s), job.limits)
+        talk = Conversation(met, Turn(judge_channel, judge.wall_s), job.limits)
 
         async def with_candidate(candidate_channel: Channel) -> None:
             await talk.hold(Turn(candidate_channel, candidate.wall_s, is_timed=True), profiled=profiled)
@@ -197,18 +197,18 @@ async def _seated(
         part.outcome, part.spent = ran.outcome, ran.spent
 
 
-class _Refused(Exception):
+class NotAllowed(Exception):
     """The candidate could not be loaded, or the judge broke the protocol; it is noted already."""
 
 
-class _Conversation:
+class Conversation:
     """Load, calibrate, begin, then request and answer in turn."""
 
     def __init__(self, met: Met, judge: Turn, limits: Limits) -> None:
         self._met = met
         self._limits = limits
         self._judge = judge
-        self._turns = {Side.JUDGE: judge}
+        self.turns = {Side.JUDGE: judge}
         # What a byte takes there or back, at most.
         self._byte_s = 0.0
 
@@ -222,7 +222,7 @@ class _Conversation:
             self._met.median_s, self._met.jitter_s = await self._empty_calls(Side.JUDGE)
             self._met.measured = 1
             self._byte_s = await self._carry()
-        except (TooLate, _Refused, ChannelClosed):
+        except (TooLate, NotAllowed, ChannelClosed):
             return False
         finally:
             self._met.judge.busy_s = whole - self._judge.left_s
@@ -231,17 +231,17 @@ class _Conversation:
     async def hold(self, candidate: Turn, *, profiled: bool = False) -> None:
         """Returns in any case: what ended it is in the meeting's record, or in the outcome of a chamber."""
         met, whole = self._met, (candidate.left_s, self._judge.left_s + self._met.judge.busy_s)
-        self._turns[Side.CANDIDATE] = candidate
+        self.turns[Side.CANDIDATE] = candidate
         try:
             met.functions = await self._load()
             await self._calibrate()
             begin = {"median": met.median_s, "jitter": met.jitter_s, "functions": met.functions}
             answer = b"B" + encode(begin)
             while met.files is None:
-                answer = await self._serve(await self._wish(answer))
+                answer = await self.serve(await self.wish(answer))
             if profiled:
                 met.profile = (await self._ask(Side.CANDIDATE, b"H")).payload[1 : 1 + _PROFILE_BYTES]
-        except (TooLate, _Refused, ChannelClosed):
+        except (TooLate, NotAllowed, ChannelClosed):
             return
         finally:
             met.candidate.busy_s = whole[0] - candidate.left_s
@@ -249,7 +249,7 @@ class _Conversation:
 
     async def _ask(self, side: Side, payload: bytes) -> Reply:
         try:
-            return await self._turns[side].ask(payload)
+            return await self.turns[side].ask(payload)
         except TooLate:
             self._met.late = side
             raise
@@ -257,9 +257,9 @@ class _Conversation:
             # A judge's chamber takes whatever a candidate's can say, so it is the judge that asked for too much.
             self._break(Side.JUDGE, str(error))
 
-    async def _wish(self, answer: bytes) -> bytes | Incoming:
+    async def wish(self, answer: bytes) -> bytes | Incoming:
         """What the judge wants next. One who wants to know what was said needs all of it at once."""
-        if self._met.tape is not None or not self._turns[Side.CANDIDATE].can_forward:
+        if self._met.tape is not None or not self.turns[Side.CANDIDATE].can_forward:
             return (await self._ask(Side.JUDGE, answer)).payload
         try:
             wish = await self._judge.ask_ahead(answer)
@@ -278,7 +278,7 @@ class _Conversation:
                 kind = await request.first()
             if kind not in _CALLS:
                 self._break(Side.JUDGE, "a request that nobody knows")
-            reply = await self._turns[Side.CANDIDATE].forward(request, left_s)
+            reply = await self.turns[Side.CANDIDATE].forward(request, left_s)
         except TooLate:
             self._met.late = Side.JUDGE if request.waited_s >= left_s else Side.CANDIDATE
             raise
@@ -300,10 +300,10 @@ class _Conversation:
             told = None
         if not isinstance(told, list) or len(told) > _FUNCTIONS or not all(type(it) is str for it in told):
             self._met.unloaded = "what it answers when it is loaded is no list of functions"
-            raise _Refused
+            raise NotAllowed
         if answer[:1] != b"L":
             self._met.unloaded = f"it does not load: {short(told[-1] if told else '', 200)}"
-            raise _Refused
+            raise NotAllowed
         return tuple(told)
 
     async def _calibrate(self) -> None:
@@ -340,7 +340,7 @@ class _Conversation:
                 times.append(reply.elapsed_s)
         return spread(times)
 
-    async def _serve(self, request: bytes | Incoming) -> bytes:
+    async def serve(self, request: bytes | Incoming) -> bytes:
         """What the judge asked for, as the answer that it gets; nothing more once it has finished."""
         if isinstance(request, Incoming):
             return await self._answer(await self._forward(request))
@@ -410,7 +410,7 @@ class _Conversation:
             self._met.broken = why
         else:
             self._met.unloaded = why
-        raise _Refused
+        raise NotAllowed
 
 
 def _parts(reply: Reply) -> tuple[bytes, ...]:

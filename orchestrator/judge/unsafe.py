@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from orchestrator.python_source import parse_python
 
-_PARSED = 4 << 20  # bytes of all files together: seconds of processor, whatever is in them
-_OUTPUTS = re.compile(r"(?:^|[^a-z])(?:outputs?|candidate)(?:[^a-z]|$)", re.IGNORECASE)
+MAX_PARSED = 4 << 20  # bytes of all files together: seconds of processor, whatever is in them
+OUTPUTS = re.compile(r"(?:^|[^a-z])(?:outputs?|candidate)(?:[^a-z]|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, order=True)
@@ -91,7 +91,7 @@ _IN_TEXT = [
 def unsafe_loaders(files: Mapping[str, bytes]) -> list[Finding]:
     """What to warn of in a judge's Python files, in the order of files and lines."""
     found: set[Finding] = set()
-    left = _PARSED
+    left = MAX_PARSED
     for path, data in files.items():
         if path.endswith(".py") or (data.startswith(b"#!") and b"python" in data[:80]):
             # Python that this interpreter does not understand, or too much of it, is looked through as text.
@@ -170,8 +170,8 @@ class _Reader:
 
     def _is_output(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Constant):
-            return isinstance(node.value, str) and bool(_OUTPUTS.search(node.value))
-        return isinstance(node, ast.Name) and (node.id in self._tainted or bool(_OUTPUTS.search(node.id)))
+            return isinstance(node.value, str) and bool(OUTPUTS.search(node.value))
+        return isinstance(node, ast.Name) and (node.id in self._tainted or bool(OUTPUTS.search(node.id)))
 
     def _from_outputs(self, node: ast.AST) -> bool:
         return id(node) in self._from

@@ -86,7 +86,7 @@ class _Late(Exception):
     """One side has used up its time."""
 
 
-class _Turn:
+class SeatTurn:
     """A channel with the time that its side has left."""
 
     def __init__(self, channel: Channel, wall_s: float) -> None:
@@ -155,7 +155,7 @@ class _Member:
             self.over = self.over or "its chamber has ended"
 
     async def _talk(self, channel: Channel) -> None:
-        turn = _Turn(channel, self._seat.wall_s)
+        turn = SeatTurn(channel, self._seat.wall_s)
         answer: asyncio.Future[bytes] | None = None
         try:
             loaded = await turn.ask(b"L")
@@ -200,7 +200,7 @@ class _Calling:
     async def hold(self, channel: Channel) -> None:
         """Returns in any case."""
         wall_s = self._door.wall_s[self._job.env["BLASTDOOR_MODE"]]
-        turn, answer = _Turn(channel, wall_s), b"B" + encode({"members": list(self._seats)})
+        turn, answer = SeatTurn(channel, wall_s), b"B" + encode({"members": list(self._seats)})
         try:
             while self._files is None and not self._why:
                 request = await turn.ask(answer)

@@ -53,10 +53,10 @@ def serve_loaded(load: Callable[[], Functions], again: Sequence[str] = (), place
 
     `again` is the command of another Python that does the same, to which its place is added.
     """
-    _answer_all(Frames(), load, again, place)
+    answer_all(Frames(), load, again, place)
 
 
-def _answer_all(frames: Frames, load: Callable[[], Functions], again: Sequence[str] = (), place: int = 0) -> None:
+def answer_all(frames: Frames, load: Callable[[], Functions], again: Sequence[str] = (), place: int = 0) -> None:
     loads = _Loads(load, again, place)
     while True:
         try:
@@ -80,7 +80,7 @@ def _profile() -> bytes:
     return bytes(told()) if told else b""
 
 
-class _Module(dict):  # type: ignore[type-arg]  # its own functions, by their names
+class Offered(dict):  # type: ignore[type-arg]  # its own functions, by their names
     """The functions that a file defines, and all that it holds."""
 
     def __init__(self, functions: Functions, contents: Mapping[str, Any]) -> None:
@@ -298,7 +298,7 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode()[:_WORDS]
 
 
-def _functions_of(path: Path) -> Functions:
+def functions_of(path: Path) -> Functions:
     name, root = _name_of(path)
     # Files of a package are not found by their bare names: they may be called like modules of Python's own.
     folders = dict.fromkeys([*([str(path.parent)] if path.name != _INIT else []), str(root)])
@@ -312,7 +312,7 @@ def _functions_of(path: Path) -> Functions:
     own = {
         it: value for it, value in vars(module).items() if not it.startswith("_") and _is_own(value, module, path.name)
     }
-    return _Module(own, vars(module))
+    return Offered(own, vars(module))
 
 
 def _name_of(path: Path) -> tuple[str, Path]:
@@ -349,7 +349,7 @@ def _main(arguments: list[str]) -> int:
     path = Path(arguments[0]).resolve()
     sys.argv = [str(path)]
     again = [sys.executable, "-m", "blastdoor_candidate", str(path)]
-    serve_loaded(lambda: _functions_of(path), again, *map(int, arguments[1:]))
+    serve_loaded(lambda: functions_of(path), again, *map(int, arguments[1:]))
     return 0
 
 

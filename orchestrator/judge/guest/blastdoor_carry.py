@@ -207,7 +207,7 @@ def run_elsewhere(ask: Ask, argv: Sequence[str], folder: Path) -> int:
         sys.stderr.write(f"{argv[0]}: cannot be carried to the candidate: {error}\n")
         return 126
     request.update(program=settings["program"], roots=[*map(str, carried.roots)], named=[*map(str, carried.named)])
-    ended = _ended(ask, request)
+    ended = how_it_ended(ask, request)
     refused = carried.bring_back(ended["files"])
     for stream, name in ((sys.stdout, "stdout"), (sys.stderr, "stderr")):
         stream.buffer.write(ended[name])
@@ -222,7 +222,7 @@ def run_elsewhere(ask: Ask, argv: Sequence[str], folder: Path) -> int:
     return code & 0xFF
 
 
-def _ended(ask: Ask, request: Mapping[str, Any]) -> dict[str, Any]:
+def how_it_ended(ask: Ask, request: Mapping[str, Any]) -> dict[str, Any]:
     """How it ended there. The candidate may answer anything, and is not waited for where it does not wait itself."""
     number, early = ask("start", request), 0
     while early < _TOO_EARLY:

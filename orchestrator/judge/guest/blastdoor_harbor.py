@@ -75,7 +75,7 @@ def judge(
     # Outputs come without empty folders, and the tests begin in this one.
     folder = app / Path(workdir).relative_to(root)
     folder.mkdir(parents=True, exist_ok=True)
-    told = _environment(env or {}, shared=bool(shared))
+    told = environment_of(env or {}, shared=bool(shared))
     if shared:
         # Its exit code says nothing; what it left does.
         subprocess.run(["bash", str(app / shared)], cwd=folder, env=told, check=False)
@@ -95,7 +95,7 @@ def judge(
     publish(score, metrics={**others, metric: score}, tasks=tasks or None, notes=notes)
 
 
-def _environment(given: Mapping[str, str], *, shared: bool) -> dict[str, str]:
+def environment_of(given: Mapping[str, str], *, shared: bool) -> dict[str, str]:
     home = SCRATCH
     stand_ins = home / "stand-ins"
     stand_ins.mkdir(exist_ok=True)

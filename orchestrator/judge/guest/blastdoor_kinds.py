@@ -261,18 +261,18 @@ class _Exact(Writer):  # type: ignore[misc]  # the module beside it has no types
             self.put(item, depth - 1)
 
     def _hashable(self, key: Any, depth: int) -> None:
-        if not _may_be_key(key, MAX_DEPTH):
+        if not may_be_key(key, MAX_DEPTH):
             raise NotPlain(f"a key or a member of a set that is or holds {named(key)}; use numbers, texts or tuples")
         self.put(key, depth - 1)
 
 
-def _may_be_key(key: Any, depth: int, *, is_read: bool = False) -> bool:
+def may_be_key(key: Any, depth: int, *, is_read: bool = False) -> bool:
     """Of a frozenset that was read, all members were looked at when it was: not again for each set that it is in."""
     kind = type(key)
     if kind is frozenset and is_read:
         return True
     if kind is frozenset or isinstance(key, tuple):
-        return bool(depth) and all(_may_be_key(item, depth - 1, is_read=is_read) for item in key)
+        return bool(depth) and all(may_be_key(item, depth - 1, is_read=is_read) for item in key)
     return key is None or kind in (bool, int, float, complex, str, bytes) or isinstance(key, Enum)
 
 
@@ -326,7 +326,7 @@ class _ExactReader(Reader):  # type: ignore[misc]  # as above
         """Raises Malformed for what may be no key, for one that comes twice, and for too many that collide."""
         hashes: dict[int, int] = {}
         for item in items:
-            if not _may_be_key(item, MAX_DEPTH, is_read=True):
+            if not may_be_key(item, MAX_DEPTH, is_read=True):
                 raise Malformed("a key or a member of a set that may be none")
             value = hash(item)
             hashes[value] = hashes.get(value, 0) + 1

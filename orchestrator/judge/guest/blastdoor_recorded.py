@@ -32,14 +32,14 @@ def judge(*, calls: str, batches: int = 8, repeat: int = 1) -> None:
     """Publish `seconds`, what one batch takes: the median over all but the first."""
     known = decode_exact(Path(calls).read_bytes())
     with relay(exact=True) as candidate:
-        deal = _Deal(known, batches, repeat, candidate.rng())
+        deal = Deal(known, batches, repeat, candidate.rng())
         timed = batches - 1
         most = timed if repeat == 1 else 4 * timed
         timing = candidate.time("each", deal.question, deal.check, calls=timed, most=most, seconds=20.0, packing=False)
         publish(timing.seconds, metrics={"seconds": timing.seconds})
 
 
-class _Deal:
+class Deal:
     """Who takes from a pack that is used up gets the next one, dealt again."""
 
     def __init__(self, known: Sequence[Any], batches: int, repeat: int, rng: random.Random) -> None:

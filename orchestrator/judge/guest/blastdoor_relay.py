@@ -139,7 +139,7 @@ class Reply(_Answer):
         return max(self.elapsed - way, self.channel.jitter)
 
 
-def _resolution(jitter: float, calls: int) -> float:
+def least_told(jitter: float, calls: int) -> float:
     """The least that the median of so many calls tells from nothing; the orchestrator reckons the same. A call tells no
     less than the jitter, and many tell less, as far as it is known what an empty call takes.
     """
@@ -371,11 +371,11 @@ class Candidate:
 
     def _timing(self, taken: Sequence[float], ways: Sequence[float] = ()) -> Timing:
         """`ways` is what arguments and answer took by themselves; without any, an empty call is taken off."""
-        resolution = _resolution(self.channel.jitter, len(taken))
+        resolution = least_told(self.channel.jitter, len(taken))
         way = statistics.median(ways) if ways else self.channel.median
         if ways:
             far = sorted(abs(it - way) for it in ways)[9 * (len(ways) - 1) // 10]
-            resolution = max(resolution, _resolution(far, len(ways)))
+            resolution = max(resolution, least_told(far, len(ways)))
         own = max(statistics.median(taken) - way, resolution)
         return Timing(own, max(own, max(taken) - way), len(taken), resolution)
 

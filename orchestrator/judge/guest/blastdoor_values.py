@@ -374,15 +374,15 @@ class Reader:
 
 
 def numpy_or_none() -> Any:
-    if "numpy" not in _found:
+    if "numpy" not in modules_found:
         try:
-            _found["numpy"] = importlib.import_module("numpy")
+            modules_found["numpy"] = importlib.import_module("numpy")
         except ImportError:
-            _found["numpy"] = None
-    return _found["numpy"]
+            modules_found["numpy"] = None
+    return modules_found["numpy"]
 
 
-_found: dict[str, Any] = {}
+modules_found: dict[str, Any] = {}
 _CONSTANTS: dict[bytes, Any] = {b"N": None, b"T": True, b"F": False}
 _NUMBERS = {b"i": "<q", b"f": "<d"}
 _FLOAT = ord("f")

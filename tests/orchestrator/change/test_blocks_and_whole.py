@@ -15,21 +15,9 @@ TREE = Tree.of({"src/f.py": FILE})
 BODY = "<<<<<<< SEARCH\nb\n=======\nB\n>>>>>>> REPLACE\n"
 
 PATHS = [
-    "src/f.py\n",
-    "`src/f.py`\n",
-    "**src/f.py**\n",
-    "### `src/f.py`\n",
-    "File: src/f.py\n",
-    "src/f.py:\n",
-    "**`src/f.py`:**\n",
-    "src/f.py\n\n",
-    "src/f.py\n```python\n",
-    "```python src/f.py\n",
-    "```python:src/f.py\n",
-    '```py path="src/f.py"\n',
-    "```src/f.py\n",
-    "```python\nsrc/f.py\n",
-    "Some words.\n\nsrc/f.py\n",
+    *("src/f.py\n", "`src/f.py`\n", "**src/f.py**\n", "### `src/f.py`\n", "File: src/f.py\n", "src/f.py:\n"),
+    *("**`src/f.py`:**\n", "src/f.py\n\n", "src/f.py\n```python\n", "```python src/f.py\n", "```python:src/f.py\n"),
+    *('```py path="src/f.py"\n', "```src/f.py\n", "```python\nsrc/f.py\n", "Some words.\n\nsrc/f.py\n"),
 ]
 
 

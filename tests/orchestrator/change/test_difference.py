@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchestrator.change import File, Policy, Reason, Tree
 from orchestrator.change.applying import apply_text
-from orchestrator.change.canonical import difference
+from orchestrator.change.canonical import Size, compare, difference
 from orchestrator.change.comparison import common_runs
 from orchestrator.change.edits import Form
 from tests.orchestrator.change.samples import reason
@@ -143,31 +143,22 @@ def read(folder: Path) -> Tree:
 
 
 BODY = "".join(numbered(40))
-OLD = Tree(
+ROWS = BODY.replace("line", "row")
+OLD = Tree.of({"keep": "k\n", "edit me.py": BODY, "open": "a\nb", "gone": "g\n", "empty": "", "mode": "m\n"})
+OLD = Tree({**OLD, **Tree.of({"moved/ü.py": ROWS, "cr": "a\r\nb\r\n"})})
+NEW = Tree.of(
     {
-        "keep": File(b"k\n"),
-        "edit me.py": File(BODY.encode()),
-        "open": File(b"a\nb"),
-        "gone": File(b"g\n"),
-        "empty": File(b""),
-        "mode": File(b"m\n"),
-        "moved/ü.py": File(BODY.replace("line", "row").encode()),
-        "cr": File(b"a\r\nb\r\n"),
+        "keep": "k\n",
+        "edit me.py": BODY.replace("line 3\n", "").replace("line 30\n", "30\n31\n"),
+        "open": "a\nc",
+        "born": "-- x\n++ y\n",
+        "moved to/ü.py": ROWS.replace("row 5\n", "five\n"),
+        "copy": "k\n",
+        "cr": "a\r\nc\r\n",
+        "new empty": "",
     }
 )
-NEW = Tree(
-    {
-        "keep": File(b"k\n"),
-        "edit me.py": File(BODY.replace("line 3\n", "").replace("line 30\n", "30\n31\n").encode()),
-        "open": File(b"a\nc"),
-        "born": File(b"-- x\n++ y\n"),
-        "mode": File(b"m\n", executable=True),
-        "moved to/ü.py": File(BODY.replace("line", "row").replace("row 5\n", "five\n").encode()),
-        "copy": File(b"k\n"),
-        "cr": File(b"a\r\nc\r\n"),
-        "new empty": File(b""),
-    }
-)
+NEW = Tree({**NEW, "mode": File(b"m\n", executable=True)})
 
 
 def test_git_takes_our_diff(tmp_path: Path) -> None:
@@ -191,3 +182,42 @@ def test_we_take_the_diff_of_git(tmp_path: Path, options: list[str]) -> None:
     git(tmp_path, "add", "-A")
     text = git(tmp_path, "diff", "--cached", *options)
     assert apply_text(OLD, text, ALL) == NEW
+
+
+ROOT = Tree.of({"a.py": "one\ntwo\nthree\n", "b.txt": "b\n"})
+
+
+@pytest.mark.parametrize(
+    ("files", "lines"),
+    [
+        ({}, 0),
+        ({"a.py": "one\n2\nthree\n"}, 2),
+        ({"a.py": "one\ntwo\nthree\nfour\n"}, 1),
+        ({"a.py": "one\n"}, 2),
+        ({"c.py": "1\n2\n3\n"}, 3),
+        ({"c.py": ""}, 1),
+        ({"a.py": "one\ntwo\nthree\n", "b.txt": "b"}, 2),
+    ],
+)
+def test_lines(files: dict[str, str], lines: int) -> None:
+    """Every line that is not shared counts once on its side; an empty new file is still a change."""
+    assert compare(ROOT, Tree({**ROOT, **Tree.of(files)})).size().lines == lines
+
+
+def test_other_differences() -> None:
+    """A file that is gone counts with its lines, a change of mode as one."""
+    assert compare(ROOT, Tree({"a.py": ROOT["a.py"]})).size() == Size(1, 2)
+    assert compare(ROOT, Tree({**ROOT, "b.txt": File(b"b\n", executable=True)})).size() == Size(1, 0)
+
+
+def test_bytes() -> None:
+    """A line of 200 kB is one line, and 200,000 bytes; what both sides share is none."""
+    assert compare(ROOT, Tree.of({"a.py": "one\n2\nthree\n", "b.txt": "b\n"})).size() == Size(2, 6)
+    assert compare(ROOT, Tree({**ROOT, "c.py": File(b"x" * 200_000)})).size() == Size(1, 200_000)
+
+
+def test_what_is_too_much_to_compare_counts_as_a_whole() -> None:
+    """A candidate differs from the root by all the changes above it, so its size is never refused."""
+    many = Tree({f"d/{number:03}": File((b"%03d" % number * 100 + b"\n") * 1000) for number in range(60)})
+    size = compare(Tree({**ROOT, "d/000": File(b"same\n")}), Tree({**ROOT, **many})).size()
+    assert size.lines == 60 * 1000 + 1

@@ -13,53 +13,17 @@ from orchestrator.change.applying import apply_text
 from orchestrator.change.canonical import difference
 from orchestrator.change.edits import Form
 from orchestrator.change.names import check_name
-from tests.orchestrator.change.samples import POLICY, SECRET, TREE, block, created, whole
+from tests.orchestrator.change.samples import POLICY, SECRET, TREE, block, whole
 
-PIECES = [
-    "diff --git a/src/solve.py b/src/solve.py\n",
-    "--- a/src/solve.py\n",
-    "+++ b/src/solve.py\n",
-    "--- /dev/null\n",
-    "+++ /dev/null\n",
-    "@@ -1,2 +1,2 @@\n",
-    "@@ -5 +5 @@\n",
-    "@@",
-    " def solve(x):\n",
-    "-    return x\n",
-    "+    return 2\n",
-    "\n",
-    " \n",
-    "\\ No newline at end of file\n",
-    "new file mode 100644\n",
-    "deleted file mode 100644\n",
-    "old mode 100644\n",
-    "new mode 100755\n",
-    "rename from src/solve.py\n",
-    "rename to src/n.py\n",
-    "copy from src/hidden.py\n",
-    "copy to src/deep/x\n",
-    "index 12..34 100644\n",
-    "Binary files a and b differ\n",
-    "src/solve.py\n",
-    "judge.py\n",
-    "src/Solve.py\n",
-    "../x\n",
-    "```\n",
-    "```python\n",
-    "```src/deep/new\n",
-    "~~~\n",
-    "<<<<<<< SEARCH\n",
-    "=======\n",
-    ">>>>>>> REPLACE\n",
-    "    return x\n",
-    "prose about it\n",
-    "\r\n",
-    "\x1b[2J",
-    "\u200b",
-    '"a/\\303\\274"',
-    "-- \n",
-    "\ufeff",
-]
+# Lines of changes in each form, and what is none.
+LINES = """diff --git a/src/solve.py b/src/solve.py|--- a/src/solve.py|+++ b/src/solve.py|--- /dev/null|+++ /dev/null
+@@ -1,2 +1,2 @@|@@ -5 +5 @@| def solve(x):|-    return x|+    return 2|| |\\ No newline at end of file
+new file mode 100644|deleted file mode 100644|old mode 100644|new mode 100755|rename from src/solve.py
+rename to src/n.py|copy from src/hidden.py|copy to src/deep/x|index 12..34 100644|Binary files a and b differ
+src/solve.py|judge.py|src/Solve.py|../x
+```|```python|```src/deep/new|~~~|<<<<<<< SEARCH|=======|>>>>>>> REPLACE|    return x|-- |\r"""
+PIECES = [f"{line}\n" for row in LINES.split("\n") for line in row.split("|")]
+PIECES += ["@@", "prose about it", "\x1b[2J", "\u200b", '"a/\\303\\274"', "\ufeff"]
 SOUP = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=25).map("".join)
 CAPS = Caps(files=3, hunks=4, file_bytes=500, total_bytes=800)
 TIGHT = Policy(POLICY.editable, POLICY.hidden, CAPS)
@@ -92,7 +56,6 @@ def check(text: str | bytes, form: Form) -> None:
 
 @pytest.mark.parametrize("form", list(Form))
 @given(text=SOUP)
-@settings(max_examples=3 * settings().max_examples // 2)
 def test_soup_of_pieces(form: Form, text: str) -> None:
     """Pieces of every form in any order."""
     check(text, form)
@@ -100,7 +63,6 @@ def test_soup_of_pieces(form: Form, text: str) -> None:
 
 @pytest.mark.parametrize("form", list(Form))
 @given(text=st.one_of(st.binary(max_size=200), st.text(max_size=200)))
-@settings(max_examples=settings().max_examples)
 def test_arbitrary_text(form: Form, text: str | bytes) -> None:
     """Text that means nothing."""
     check(text, form)
@@ -118,12 +80,6 @@ def test_scribbled_changes(seed: int) -> None:
         at = rng.randrange(len(text))
         text[at : at + rng.randrange(3)] = rng.choice(["", "\n", " ", "-", "+", "@", "/", ".", rng.choice(PIECES)])
     check("".join(text), rng.choice(list(Form)))
-
-
-def test_the_soup_gets_through() -> None:
-    """The checks above see trees as well as refusals: the good changes are taken under the same policy."""
-    for text in (created("src/n.py"), block("src/solve.py", "    return x\n", "y\n"), whole("src/solve.py")):
-        assert apply_text(TREE, text, TIGHT) != TREE
 
 
 GROWING = {

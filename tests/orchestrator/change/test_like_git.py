@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from orchestrator.change import Policy, Reason, Refusal, Tree
 from orchestrator.change.applying import apply_text
@@ -138,7 +139,7 @@ def test_git_makes_the_same_of_a_diff(tmp_path: Path) -> None:
 def test_git_makes_the_same_of_a_damaged_diff(tmp_path: Path) -> None:
     """Lines that are left out, doubled, swapped or of another kind."""
     dice = random.Random(7)
-    for _ in range(600):
+    for _ in range(8 * settings().max_examples):
         lines = dice.choice(DIFFS).splitlines(keepends=True)
         at = dice.randrange(len(lines))
         match dice.randrange(5):
@@ -155,57 +156,57 @@ def test_git_makes_the_same_of_a_damaged_diff(tmp_path: Path) -> None:
         same("".join(lines), tmp_path / "tree")
 
 
+OTHERWISE = [
+    "--- a/a.txt\n+++ a/a.txt\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n",
+    "diff --git a/a.txt a/a.txt\nold mode 100644\nnew mode 100755\n",
+    "diff --git a/b.txt b/b.txt\n--- a/b.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-x\n-y\n\\ No newline at end of file\n",
+    "--- a/empty.txt\n+++ /dev/null\n",
+    "--- /dev/null\n+++ b/n.txt\n",
+    "--- /dev/null\n+++ d/n.txt\n@@ -0,0 +1 @@\n+n\n",
+    "diff --git d/n.txt d/n.txt\nnew file mode 100644\n--- /dev/null\n+++ d/n.txt\n@@ -0,0 +1 @@\n+n\n",
+    "--- d/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n",
+    "--- a/d/a.txt\n+++ d/a.txt\n@@ -1,3 +1,3 @@\n-one\n+ONE\n two\n three\n",
+    "--- a/day 2020-01-01\n+++ b/day 2020-01-01\n@@ -1 +1 @@\n-one\n+ONE\n",
+    "--- /dev/null\n+++ b/n.txt\twords\t2020-01-01\n@@ -0,0 +1 @@\n+n\n",
+    "--- a/B.TXT\n+++ b/B.TXT\t1970-01-01 00:00:00 +0000\n@@ -1 +0,0 @@\n-upper\n",
+    "--- B.TXT\n+++ B.TXT\n@@ -1 +1 @@\n-upper\n+UPPER\n--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1 @@\n+n\n",
+    "--- B.TXT\n+++ B.TXT\n@@ -1 +1 @@\n-upper\n+UPPER\n--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,2 @@\n-k\n+K\n v\n",
+    "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\nrename old b.txt\nrename new q.txt\n",
+    "--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,4 @@\n+k\n+v\n k\n v\n"
+    "--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,2 @@\n-k\n+K\n v\n",
+]
+AT_THE_END = "--- a/dup.txt\n+++ b/dup.txt\n@@ -3,2 +3,2 @@\n k\n-v\n+V\n"
+BY_ITS_NEW_LINE = "--- a/dup.txt\n+++ b/dup.txt\n@@ -2,3 +4,3 @@\n v\n-k\n+K\n v\n"
+WITHIN = f"day\n<<<<<<< SEARCH\none\n=======\n{HEAD}@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n>>>>>>> REPLACE\n"
+SHIFTED = "--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,4 @@\n+v\n+k\n k\n v\n@@ -2,3 +6,3 @@\n v\n-k\n+K\n v\n"
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "reason"),
     [
-        "--- a/a.txt\n+++ a/a.txt\n@@ -1,2 +1,2 @@\n-one\n+ONE\n two\n",
-        "diff --git a/a.txt a/a.txt\nold mode 100644\nnew mode 100755\n",
-        "diff --git a/b.txt b/b.txt\n--- a/b.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-x\n-y\n"
-        "\\ No newline at end of file\n",
-        "--- a/empty.txt\n+++ /dev/null\n",
-        "--- /dev/null\n+++ b/n.txt\n",
-        "--- /dev/null\n+++ d/n.txt\n@@ -0,0 +1 @@\n+n\n",
-        "diff --git d/n.txt d/n.txt\nnew file mode 100644\n--- /dev/null\n+++ d/n.txt\n@@ -0,0 +1 @@\n+n\n",
-        "--- d/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n",
-        "--- a/d/a.txt\n+++ d/a.txt\n@@ -1,3 +1,3 @@\n-one\n+ONE\n two\n three\n",
-        "--- a/day 2020-01-01\n+++ b/day 2020-01-01\n@@ -1 +1 @@\n-one\n+ONE\n",
-        "--- /dev/null\n+++ b/n.txt\twords\t2020-01-01\n@@ -0,0 +1 @@\n+n\n",
-        "--- a/B.TXT\n+++ b/B.TXT\t1970-01-01 00:00:00 +0000\n@@ -1 +0,0 @@\n-upper\n",
-        "--- B.TXT\n+++ B.TXT\n@@ -1 +1 @@\n-upper\n+UPPER\n--- /dev/null\n+++ b/n.txt\n@@ -0,0 +1 @@\n+n\n",
-        "--- B.TXT\n+++ B.TXT\n@@ -1 +1 @@\n-upper\n+UPPER\n"
-        "--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,2 @@\n-k\n+K\n v\n",
-        "diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100755\nrename old b.txt\nrename new q.txt\n",
-        "--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,4 @@\n+k\n+v\n k\n v\n"
-        "--- a/dup.txt\n+++ b/dup.txt\n@@ -1,2 +1,2 @@\n-k\n+K\n v\n",
+        # Another file than the one that is named, a file that is called dev/null, a header that is passed over.
+        *((text, Reason.MALFORMED) for text in OTHERWISE),
+        # What follows a quoted name: git leaves it away, and writes another file.
+        ('--- /dev/null\n+++ "b/n.txt"x\n@@ -0,0 +1 @@\n+n\n', Reason.NAME_UNSAFE),
+        ('--- /dev/null\n+++ "b/n.txt" x"\n@@ -0,0 +1 @@\n+n\n', Reason.NAME_UNSAFE),
+        # Git knows no blocks.
+        (WITHIN, Reason.AMBIGUOUS),
+        # A hunk that git puts by its new line, or at the end, which it tries first where no unchanged line follows.
+        (BY_ITS_NEW_LINE, Reason.CONTEXT_AMBIGUOUS),
+        (SHIFTED, Reason.CONTEXT_AMBIGUOUS),
+        (AT_THE_END, Reason.CONTEXT_AMBIGUOUS),
     ],
 )
-def test_what_git_reads_otherwise_is_refused(text: str) -> None:
-    """Another file than the one that is named, a file that is called dev/null, a header that is passed over."""
+def test_what_git_reads_otherwise_is_refused(text: str, reason: Reason) -> None:
     with pytest.raises(Refusal) as caught:
         apply_text(TREE, text, POLICY, exact=True)
-    assert caught.value.reason is Reason.MALFORMED
-
-
-@pytest.mark.parametrize("name", ['"b/n.txt"x', '"b/n.txt" x"'])
-def test_what_follows_a_quoted_name_is_refused(name: str) -> None:
-    """Git leaves it away, and writes another file."""
-    with pytest.raises(Refusal) as caught:
-        apply_text(TREE, f"--- /dev/null\n+++ {name}\n@@ -0,0 +1 @@\n+n\n", POLICY, exact=True)
-    assert caught.value.reason is Reason.NAME_UNSAFE
+    assert caught.value.reason is reason
 
 
 def test_a_day_in_a_name_is_taken_where_git_takes_it(tmp_path: Path) -> None:
     name = "day 2020-01-01"
     hunk = "@@ -1 +1 @@\n-one\n+ONE\n"
     assert same(f"diff --git a/{name} b/{name}\n--- a/{name}\t\n+++ b/{name}\t\n{hunk}", tmp_path / "tree")
-
-
-def test_a_diff_within_a_block_is_refused() -> None:
-    """Git knows no blocks."""
-    diff = HEAD + "@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n"
-    with pytest.raises(Refusal) as caught:
-        apply_text(TREE, f"day\n<<<<<<< SEARCH\none\n=======\n{diff}>>>>>>> REPLACE\n", POLICY, exact=True)
-    assert caught.value.reason is Reason.AMBIGUOUS
 
 
 def test_a_mark_of_byte_order_hides_the_first_header_from_git() -> None:
@@ -216,23 +217,9 @@ def test_a_mark_of_byte_order_hides_the_first_header_from_git() -> None:
     assert after["B.TXT"].data == b"UPPER\n"
 
 
-@pytest.mark.parametrize(
-    "hunks",
-    [
-        "@@ -2,3 +4,3 @@\n v\n-k\n+K\n v\n",
-        "@@ -1,2 +1,4 @@\n+v\n+k\n k\n v\n@@ -2,3 +6,3 @@\n v\n-k\n+K\n v\n",
-    ],
-)
-def test_a_hunk_that_git_puts_by_its_new_line_is_ambiguous(hunks: str) -> None:
-    with pytest.raises(Refusal) as caught:
-        apply_text(TREE, f"--- a/dup.txt\n+++ b/dup.txt\n{hunks}", POLICY, exact=True)
-    assert caught.value.reason is Reason.CONTEXT_AMBIGUOUS
-
-
 def test_no_effort_left_is_no_agreement_with_git() -> None:
-    hunks = "@@ -2,3 +4,3 @@\n v\n-k\n+K\n v\n"
     with pytest.raises(Refusal) as caught:
-        apply_text(TREE, f"--- a/dup.txt\n+++ b/dup.txt\n{hunks}", POLICY, exact=True, effort=Effort(places=3))
+        apply_text(TREE, BY_ITS_NEW_LINE, POLICY, exact=True, effort=Effort(places=3))
     assert caught.value.reason is Reason.TOO_COSTLY
 
 
@@ -264,15 +251,8 @@ def drawn(dice: random.Random) -> str:
 
 def test_git_makes_the_same_of_any_diff(tmp_path: Path) -> None:
     dice = random.Random(3)
-    texts = ("".join(drawn(dice) for _ in range(dice.choice([1, 1, 2]))) for _ in range(6000))
-    assert sum(same(text, tmp_path / "tree") for text in texts) > 100
-
-
-def test_a_hunk_that_git_puts_at_the_end_is_ambiguous() -> None:
-    """Whatever line it claims, git tries the end of the file first where no unchanged line follows."""
-    with pytest.raises(Refusal) as caught:
-        apply_text(TREE, "--- a/dup.txt\n+++ b/dup.txt\n@@ -3,2 +3,2 @@\n k\n-v\n+V\n", POLICY)
-    assert caught.value.reason is Reason.CONTEXT_AMBIGUOUS
+    texts = ("".join(drawn(dice) for _ in range(dice.choice([1, 1, 2]))) for _ in range(60 * settings().max_examples))
+    assert sum(same(text, tmp_path / "tree") for text in texts) > settings().max_examples
 
 
 WHOLE = (

@@ -44,7 +44,7 @@ TEXTS: dict[Reason, tuple[str | bytes, Policy]] = {
     Reason.FILE_TOO_LARGE: (whole("a", "x" * 40 + "\n"), WIDE),
     Reason.TOO_MANY_BYTES: (whole("a", "x" * 35 + "\n") + whole("b", "x" * 35 + "\n"), WIDE),
     Reason.NO_EFFECT: (whole("README.md", "read me\n"), Policy(("**",))),
-}  # fmt: skip
+}
 
 
 # No text leads to these: see below, and what becomes of points in the tests of the loop.

@@ -96,15 +96,6 @@ async def test_a_model_adds_questions_and_words(tmp_path: Path, messages_server:
     assert "A judge in another chamber calls pairs" in task.statement
 
 
-async def test_questions_that_end_the_process(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """What was known stays, with those that came before."""
-    questions = [{"args": [it], "kwargs": {"most": 2}} for it in ("before", "end", "after")]
-    messages_server.play(said(questions=questions))
-    told, target = await asked(tmp_path / "there", messages_server)
-    assert isinstance(told.target, FunctionTarget)
-    assert told.target.pool.count == target.pool.count + 1
-
-
 @pytest.mark.parametrize(
     ("step", "why"),
     [
@@ -140,19 +131,13 @@ async def test_no_model_is_shown_a_secret(tmp_path: Path, messages_server: Messa
 
 
 async def test_a_secret_that_is_not_shown(tmp_path: Path, messages_server: MessagesServer) -> None:
-    """Lines behind what is shown stop nothing."""
+    """Lines behind what is shown stop nothing, nor does a file for which the one before it leaves no room."""
     messages_server.play(said(questions=[]))
-    tests = "#\n" * 24_000 + "# AKIA" + "ABCDEFGHIJKLMNOP"
-    await asked(tmp_path / "there", messages_server, pool=Pool(b"", 3, 3, (1.0,), 0), tests=tests)
+    key, pool = "# AKIA" + "ABCDEFGHIJKLMNOP", Pool(b"", 3, 3, (1.0,), 0)
+    _, target = await asked(tmp_path / "there", messages_server, pool=pool, tests="#\n" * 24_000 + key)
     assert len(messages_server.bodies) == 1
-
-
-def test_a_file_of_which_nothing_is_shown(tmp_path: Path) -> None:
-    """Where the first file fills all room, no key of the next stops the question, even in its first line."""
-    key = "# AKIA" + "ABCDEFGHIJKLMNOP"
-    there = repository(tmp_path, {"pairs.py": CODE + "#\n" * 20_000, "tests/test_pairs.py": key})
-    target = FunctionTarget("pairs", "pairs", "pairs.py", 1.0, 6, ("pairs.py::pairs",), (), Pool(b"", 3, 3, (1.0,), 0))
-    assert "test_pairs" not in prompt(target, there)
+    files = {"pairs.py": CODE + "#\n" * 20_000, "tests/test_pairs.py": key}
+    assert "test_pairs" not in prompt(target, repository(tmp_path / "other", files))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.discovery.bench import alike
 from orchestrator.discovery.commands import OtherCommand, other_commands
 from orchestrator.discovery.discover import discover
 from orchestrator.discovery.needs import needs_of
@@ -25,66 +26,46 @@ def only(folder: Path, files: dict[str, str]) -> OtherCommand:
     return found
 
 
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        (
-            {"Cargo.toml": "", "src/lib.rs": "#[test]\nfn it() {}", "tests/it.rs": ""},
-            OtherCommand("Rust", RUST, (), "src/lib.rs", ("src/lib.rs",), ("cargo", "rustc")),
-        ),
-        (
-            {"go.mod": "", "a.go": "", "a_test.go": "func TestA(t *testing.T) {}"},
-            OtherCommand("Go", (*GO, "./..."), (), "a.go", ("a.go",), ("golang-go",)),
-        ),
-        (
-            {"go.mod": "", "a.go": "", "a_test.go": "func BenchmarkA(b *testing.B) {}"},
-            OtherCommand(
-                "Go", (*GO, "-run=^$", "-bench=.", "-benchtime=50x", "./..."), (*GO, "./..."), "a.go", ("a.go",),
-                ("golang-go",),
-            ),
-        ),
-        (
-            {"lib/a.rb": "", "test/a_test.rb": "", "test/b_test.rb": ""},
-            OtherCommand("Ruby", (*RUBY, "test/a_test.rb", "test/b_test.rb"), (), "lib/a.rb", ("lib/a.rb",), ("ruby",)),
-        ),
-        (
-            {"a.lua": "", "bench/a.lua": ""},
-            OtherCommand("Lua", ("lua5.4", "bench/a.lua"), (), "a.lua", ("a.lua",), ("lua5.4",)),
-        ),
-        (
-            {"lib/A.pm": "", "t/a.t": "", "t/b.t": ""},
-            OtherCommand("Perl", ("prove", "-l", "t/a.t", "t/b.t"), (), "lib/A.pm", ("lib/A.pm",), ("perl",)),
-        ),
-        (
-            {"a.c": "", "a.h": "", "Makefile": "test: a\n\t./a\nbench:\n\t./a 9\n"},
-            OtherCommand(
-                "C", ("make", "-s", "bench"), ("make", "-s", "test"), "a.c", ("a.c", "a.h"),
-                ("make", "gcc", "libc6-dev", "g++"),
-            ),
-        ),
-    ],
-    ids=["Rust", "Go", "Go with benchmarks", "Ruby", "Lua", "Perl", "C"],
-)  # fmt: skip
-def test_the_command_of_a_language(tmp_path: Path, files: dict[str, str], expected: OtherCommand) -> None:
+GO_BENCHES = (*GO, "-run=^$", "-bench=.", "-benchtime=50x", "./...")
+GO_FILES = {"go.mod": "", "a.go": ""}
+MEASURES = "func BenchmarkA(b *testing.B) {}"
+MAKEFILE = "test: a\n\t./a\nbench:\n\t./a 9\n"
+C_NEEDS = ("make", "gcc", "libc6-dev", "g++")
+# Files, the command that is timed, the one that guards, and what a language needs.
+OF_LANGUAGES: dict[str, tuple[dict[str, str], tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    "Rust": ({"Cargo.toml": "", "src/lib.rs": "#[test]\nfn it() {}", "tests/it.rs": ""}, RUST, (), ("cargo", "rustc")),
+    "Go": (GO_FILES | {"a_test.go": "func TestA(t *testing.T) {}"}, (*GO, "./..."), (), ("golang-go",)),
+    "Go with benchmarks": (GO_FILES | {"a_test.go": MEASURES}, GO_BENCHES, (*GO, "./..."), ("golang-go",)),
+    "Ruby": ({"lib/a.rb": "", "test/a_test.rb": ""}, (*RUBY, "test/a_test.rb"), (), ("ruby",)),
+    "Lua": ({"a.lua": "", "bench/a.lua": ""}, ("lua5.4", "bench/a.lua"), (), ("lua5.4",)),
+    "Perl": ({"lib/A.pm": "", "t/a.t": "", "t/b.t": ""}, ("prove", "-l", "t/a.t", "t/b.t"), (), ("perl",)),
+    "C": ({"a.c": "", "Makefile": MAKEFILE}, ("make", "-s", "bench"), ("make", "-s", "test"), C_NEEDS),
+}
+
+
+@pytest.mark.parametrize("name", OF_LANGUAGES)
+def test_the_command_of_a_language(tmp_path: Path, name: str) -> None:
     """A benchmark is timed and the tests guard; without one the tests are timed. Neither of them may be changed."""
-    assert only(tmp_path, files) == expected
+    files, command, guard, needs = OF_LANGUAGES[name]
+    code = next(it for it in files if it.startswith(("src/", "lib/", "a.")) and "test" not in it)
+    assert only(tmp_path, files) == OtherCommand(name.split()[0], command, guard, code, (code,), needs)
 
 
 @pytest.mark.parametrize(
     "files",
     [
         {"src/lib.rs": "#[test]\nfn it() {}"},
-        {"Cargo.toml": "", "src/lib.rs": "fn it() {}"},
-        {"go.mod": "", "a.go": ""},
-        {"a_test.go": ""},
-        {"lib/a.rb": ""},
-        {"lib/A.pm": ""},
-        {"t/a.t": ""},
-        {"a.c": ""},
+        {
+            "Cargo.toml": "",
+            "src/lib.rs": "fn it() {}",
+            "go.mod": "",
+            "a.go": "",
+            "lib/a.rb": "",
+            "lib/A.pm": "",
+            "a.c": "",
+        },
+        {"a_test.go": "", "t/a.t": "", "test/a.lua": "", "a.java": "", "ATest.java": "", "Makefile": "test:\n\ttrue\n"},
         {"a.c": "", "Makefile": "test := a\nall:\n\tcc a.c\n"},
-        {"Makefile": "test:\n\ttrue\n"},
-        {"test/a.lua": ""},
-        {"a.java": "", "ATest.java": ""},
     ],
 )
 def test_nothing_to_start_or_nothing_to_change(tmp_path: Path, files: dict[str, str]) -> None:
@@ -141,3 +122,17 @@ async def test_a_command_becomes_a_task(tmp_path: Path) -> None:
     assert (found.targets, found.guards) == ([], [])
     assert "guard nothing" in found.notes[0]
     assert "make -s bench fails" in found.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "found"),
+    [
+        ([b"a\n", b"a\n"], ("exact", "a\n")),
+        ([b"took 3 ms\n", b"took 4 ms\n"], ("numbers",)),
+        ([b"a", b"b"], ("code", "")),
+        # Cut in bytes, it has half as many letters: the whole output would never be the same as this.
+        ([("\u00e9" * 300_000).encode()[: (1 << 18) + 1]] * 3, ("code", "")),
+    ],
+)
+def test_what_of_an_output_can_be_compared(outputs: list[bytes], found: tuple[str, ...]) -> None:
+    assert alike(outputs)[: len(found)] == found

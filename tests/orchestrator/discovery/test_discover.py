@@ -86,27 +86,26 @@ async def test_tests_that_fail_guard_nothing(tmp_path: Path) -> None:
     assert "tests.test_broken.Broken.test_never" in found.notes[0]
 
 
-async def test_no_test_is_found(tmp_path: Path) -> None:
-    """Then the last words of the run are told: they may say why."""
-    empty = "import sys\nimport unittest\nprint('no plugin of this name', file=sys.stderr)\n"
-    found = await look(tmp_path / "there", {"words.py": WORDS, "tests/test_empty.py": empty})
-    assert "no test passes as it is: none was found (" in found.notes[0]
-    assert "no plugin of this name)" in found.notes[0]
-
-
-async def test_no_test_passes(tmp_path: Path) -> None:
-    """Then there is no target, and one line that says which test it was."""
-    found = await look(tmp_path / "there", {"words.py": WORDS, "tests/test_broken.py": BROKEN})
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        (
+            "import sys\nimport unittest\nprint('no plugin of this name', file=sys.stderr)\n",
+            ("no test passes as it is: none was found (", "no plugin of this name)"),
+        ),
+        (BROKEN, ("no test passes as it is: tests.test_broken.Broken.test_never",)),
+        (
+            "import os, unittest\n\nclass Ends(unittest.TestCase):\n    def test(self):\n        os._exit(7)\n",
+            ("did not come to an end: failed (exit code 7)",),
+        ),
+    ],
+    ids=["none", "none passes", "the process ends"],
+)
+async def test_no_target(tmp_path: Path, test: str, told: tuple[str, ...]) -> None:
+    """One line says which test it was, or the last words of the run, which may say why."""
+    found = await look(tmp_path / "there", {"words.py": WORDS, "tests/test_broken.py": test})
     assert not found.targets
-    assert "no test passes as it is: tests.test_broken.Broken.test_never" in found.notes[0]
-
-
-async def test_a_process_that_ends_itself(tmp_path: Path) -> None:
-    """Tests that take the process along leave no report, and that is told."""
-    ends = "import os, unittest\n\nclass Ends(unittest.TestCase):\n    def test(self):\n        os._exit(7)\n"
-    found = await look(tmp_path / "there", {"words.py": WORDS, "test_ends.py": ends})
-    assert not found.targets
-    assert "did not come to an end: failed (exit code 7)" in found.notes[0]
+    assert all(it in found.notes[0] for it in told), found.notes
 
 
 async def test_tests_that_take_too_long(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from orchestrator.discovery.writing import Made
 from orchestrator.importing import write_task
 from orchestrator.judge.helpers import GUEST
 from orchestrator.task import TaskError, load_task
-from tests.orchestrator.discovery.repositories import decoded, laboratory, repository, write
+from tests.orchestrator.discovery.repositories import decoded, laboratory, repository
 
 pytestmark = pytest.mark.touching("importing")
 
@@ -144,11 +144,12 @@ def test_a_manifest_that_cannot_be_read(tmp_path: Path, text: str) -> None:
 def test_how_tests_are_run(
     tmp_path: Path, manifest: dict[str, Any], tests: str, runner: tuple[str, ...], apt: tuple[str, ...]
 ) -> None:
-    """By what they use; packages are Debian's, and nothing is guessed."""
+    """By what they use; packages are Debian's, and nothing is guessed. A manifest alone is no package to look at."""
     files = {"package.json": json.dumps(manifest), "test/x.js": tests, "index.js": "require('left-pad');"}
     package = node_package(repository(tmp_path / "there", files), {})
     assert package
     assert (package.runner, package.apt, package.unknown) == (runner, apt, ("left-pad",))
+    assert node_package(repository(tmp_path / "other", {"package.json": "{}", "index.js": ""}), {}) is None
 
 
 JEST: dict[str, Any] = {"scripts": {"test": "jest --coverage"}, "devDependencies": {"eslint-plugin-mocha": "*"}}
@@ -184,11 +185,6 @@ def test_jest(tmp_path: Path, manifest: dict[str, Any], tests: str) -> None:
     assert package.code == ("index.js", "lib/config.js", "lib/words.js")
     each = 'for it do jest --runInBand "$it" || exit 1; done'
     assert package.guard(())[2:] == ("sh", "-c", each, "tests", "lib/__tests__/words.js")
-
-
-def test_no_tests(tmp_path: Path) -> None:
-    """A manifest alone is no package to look at."""
-    assert node_package(repository(tmp_path / "there", {"package.json": "{}", "index.js": ""}), {}) is None
 
 
 VALUES = [
@@ -227,13 +223,3 @@ def test_values_cross_both_ways() -> None:
     found = echoed([*good, *bad])
     assert found[: len(good)] == [it.hex() for it in good]
     assert set(found[len(good) :]) == {"Malformed"}
-
-
-def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
-    """A link to a file of the host, and a file that never ends, are not part of the package."""
-    there = write(tmp_path / "there", PACKAGE)
-    (there / "test/link.js").symlink_to("/etc/passwd")
-    os.mkfifo(there / "test/pipe.js")
-    package = node_package(repository(there, {}), {})
-    assert package
-    assert package.tests == ("test/words.js",)

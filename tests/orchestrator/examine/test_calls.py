@@ -4,7 +4,6 @@ import importlib
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +11,20 @@ import numpy as np
 import pytest
 
 from orchestrator.domain.ending import Ending
-from orchestrator.domain.records import Calibration, Node, Role, Spent
-from orchestrator.domain.state import State
-from orchestrator.examine.checkup import _what_it_did
 from orchestrator.examine.findings import Findings, Section, Sign
 from orchestrator.examine.gate import Decision
-from orchestrator.examine.replay import replay
 from orchestrator.judge.adversaries import players, rows_of
 from orchestrator.judge.guest.blastdoor_twists import with_field
 from orchestrator.judge.guest.blastdoor_values import encode
 from orchestrator.judge.helpers import GUEST
 from orchestrator.judge.tape import Tape
-from orchestrator.loop.rehearsal import Rehearsal, rehearse
+from orchestrator.loop.rehearsal import rehearse
 from orchestrator.settings import Settings
-from orchestrator.task import TaskError, load_task
+from orchestrator.task import load_task
 from orchestrator.task.snapshot import snapshot
 from orchestrator.views.judging.check import examine
 from orchestrator.views.judging.gate import Change, gate
 from orchestrator.wiring.parts import make_parts
-from sandbox import Usage
 from tests.attacks.relay_candidates import BASELINE, ENDED, HONEST, JUDGE, LAST, MARKER, PATCHED_CLOCK, TASK, WRONG
 from tests.orchestrator.views.judging.stage import Stage, whole
 
@@ -79,17 +73,9 @@ async def test_a_sound_task(tmp_path: Path) -> None:
     told = [cheat for row in findings.rows if row.section is Section.CHEATS for cheat in row.facts["cheats"]]  # type: ignore[attr-defined]
     tried = {cheat["name"].partition(":")[0] for cheat in told}
     assert tried <= {row.name for row in rows_of(calls=True, quick=True)}
-    assert {
-        "answers nothing",
-        "answers true",
-        "answers an error",
-        "NaN",
-        "remembers",
-        "right once, then nothing",
-    } <= tried
-    assert texts(findings, Section.GOLD, Sign.OK)[-1].startswith(
-        "a canary put beside it is not in the candidate's files"
-    )
+    assert {"answers nothing", "answers true", "answers an error", "NaN", "remembers"} <= tried
+    gold = texts(findings, Section.GOLD, Sign.OK)[-1]
+    assert gold.startswith("a canary put beside it is not in the candidate's files")
 
 
 async def test_a_judge_that_checks_nothing(tmp_path: Path) -> None:
@@ -148,37 +134,21 @@ def test_figures_among_several_values(
     assert any(it.play and it.play.answer == "claims" for it in plays) is any(isinstance(it, dict) for it in answer)
 
 
-def test_answers_that_are_tuples_with_names_or_iterators(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cheat twists what they hold, and answers with what they were."""
-    monkeypatch.syspath_prepend(str(GUEST))
-    kinds, cheat = (importlib.import_module(f"blastdoor_{it}") for it in ("kinds", "cheat"))
-    for value, new in [(kinds.Named("Route", (0.5, [1])), (7, [1])), (iter([1, 2]), [7, 2])]:
-        packed = kinds.encode_exact(value, cheat._itself, given=True)
-        tape = Tape([(b"C" + encode(["f", [1]]), b"V" + packed)])
-        assert tape.is_changed_by(lambda it: None)
-        assert tape.fields == (["place 1"] if type(new) is tuple else [])
-        honest = kinds.decode_exact(packed, lambda it: it)
-        found = cheat._through(honest, lambda it: type(it)([7, *it[1:]]))
-        assert type(found) is type(value)
-        assert (found.values if type(new) is tuple else list(found)) == new
-    assert cheat._emptied(kinds.Named("Route", (0.5, [1]))) == kinds.Named("Route", (0, [0]))
+WRONGS = {
+    "the judge gives no score: it says that the baseline is no solution: solve: there is no function solve; there are:"
+    " other": ("def other(numbers):\n    return 1\n", JUDGE),
+    "the baseline does not run: failed: it does not load: ModuleNotFoundError": ("import not_here\n", JUDGE),
+    "the judge gives no score: judge failed: the chamber ended by itself": (BASELINE, "raise SystemExit(1)\n"),
+    "the judge gives no score: judge protocol broken": (BASELINE, "print('hello', flush=True)\n" + JUDGE),
+    "the judge gives no score: judge failed": (BASELINE, JUDGE.replace('"solve"', "object()")),
+}
 
 
-@pytest.mark.parametrize(
-    ("solve", "judge", "says"),
-    [
-        ("def other(numbers):\n    return 1\n", JUDGE, "the judge gives no score: it says that the baseline is no "
-         "solution: solve: there is no function solve; there are: other"),
-        ("import not_here\n", JUDGE, "the baseline does not run: failed: it does not load: ModuleNotFoundError"),
-        (BASELINE, "raise SystemExit(1)\n", "the judge gives no score: judge failed: the chamber ended by itself"),
-        (BASELINE, "print('hello', flush=True)\n" + JUDGE, "the judge gives no score: judge protocol broken"),
-        (BASELINE, JUDGE.replace('"solve"', "object()"), "the judge gives no score: judge failed"),
-    ],
-)  # fmt: skip
-async def test_what_is_wrong(tmp_path: Path, solve: str, judge: str, says: str) -> None:
+@pytest.mark.parametrize("says", WRONGS)
+async def test_what_is_wrong(tmp_path: Path, says: str) -> None:
     """A function that is not there, code that does not load, a judge that breaks: one line each, and an end."""
-    findings = await examined(write(tmp_path, solve=solve, judge=judge))
-    (text,) = texts(findings, Section.WIRING, Sign.FAIL)
+    solve, judge = WRONGS[says]
+    (text,) = texts(await examined(write(tmp_path, solve=solve, judge=judge)), Section.WIRING, Sign.FAIL)
     assert text.startswith(says)
 
 
@@ -192,26 +162,18 @@ async def test_a_time_below_the_jitter(tmp_path: Path) -> None:
     assert "let the judge time more work, or try again when the machine is less busy" in text
 
 
-@pytest.mark.parametrize("rule", ["strict", "noisy", ""])
+@pytest.mark.parametrize("rule", ["strict", ""])
 async def test_times_need_the_noisy_rule(tmp_path: Path, rule: str) -> None:
     """Times are never the same twice: a task that is timed has the rule that fits, and one line says so, unless it
     names another one; then it is told which one fits.
     """
     named = f'[certify]\nrule = "{rule}"\n' if rule else ""
     findings = await examined(write(tmp_path, TIMED + named, solve=SLOW), runs=2)
-    told = [text for text in texts(findings, Section.NOISE, Sign.WARN) if text.startswith("certify.rule is")]
-    assert len(told) == (1 if rule == "strict" else 0)
+    warned = [text for text in texts(findings, Section.NOISE, Sign.WARN) if text.startswith("certify.rule is")]
     notes = texts(findings, Section.NOISE, Sign.NOTE)
     assert any("nothing here is the same twice" in text for text in notes)
-    said = ['certify.rule is "noisy", since seconds is a time: repeats in turn decide, unless it names another']
-    assert [text for text in notes if text.startswith("certify.rule is")] == ([] if rule else said)
-
-
-async def test_net_times(tmp_path: Path) -> None:
-    """A call whose own time drowns in the channel's takes the jitter at most; no judge breaks by it."""
-    judge = JUDGE.replace("reply.elapsed", "reply._replace(elapsed=0.0).net").replace("seconds += ", "seconds = ")
-    findings = await examined(write(tmp_path, judge=judge + "    assert seconds == reply.channel.jitter\n"))
-    assert findings.good, [row for row in findings.rows if row.sign is Sign.FAIL]
+    said = 'certify.rule is "noisy", since seconds is a time: repeats in turn decide, unless it names another'
+    assert (len(warned), said in notes) == ((1, False) if rule else (0, True))
 
 
 TIMER = """
@@ -263,16 +225,13 @@ NO_CEILING = TASK.replace("ceiling = 0.5\n", "")
 DEPENDS_NOT = "it does not depend on the candidate"
 
 
-@pytest.mark.parametrize("cheats", [True, False])
-async def test_a_judge_that_never_calls(tmp_path: Path, cheats: bool) -> None:
-    """Its score cannot depend on the candidate: not ready, with one line that says what to do, cheats or no cheats."""
+async def test_a_judge_that_never_calls(tmp_path: Path) -> None:
+    """Its score cannot depend on the candidate: not ready, with one line that says what to do."""
     stage = Stage()
-    findings = await examined(write(tmp_path, NO_CEILING, NEVER_CALLS), stage, cheats=cheats)
+    findings = await examined(write(tmp_path, NO_CEILING, NEVER_CALLS), stage, cheats=True)
     [row] = [row for row in findings.rows if row.sign is Sign.FAIL]
-    assert (row.section, row.text) == (
-        Section.WIRING,
-        "the judge never calls the candidate: the score cannot depend on it",
-    )
+    assert row.section is Section.WIRING
+    assert row.text == "the judge never calls the candidate: the score cannot depend on it"
     assert "candidate.call" in row.advice
     assert not any("blastdoor_cheat" in job for job in stage.jobs), "no cheat tells more than that"
 
@@ -320,15 +279,6 @@ async def test_a_judge_that_looks(tmp_path: Path, score: str) -> None:
     assert texts(findings, Section.CHEATS, Sign.WARN) == []
 
 
-async def test_a_backend_without_relay(tmp_path: Path) -> None:
-    """`check` refuses it in one line."""
-    folder = write(tmp_path)
-    async with Stage().site() as site:
-        site.backend.capabilities = replace(site.backend.capabilities, relay=False)
-        with pytest.raises(TaskError, match="has no relay; use another backend"):
-            await examine(load_task(folder), folder, site, Settings(), Findings())
-
-
 @pytest.mark.parametrize(
     ("solve", "decision", "ending"),
     [
@@ -342,25 +292,3 @@ async def test_gate(tmp_path: Path, solve: str, decision: Decision, ending: Endi
     raw = whole(solve).encode()
     report = await gate(write(tmp_path), Change(raw, "0" * 64, len(raw)), Settings(), Stage().site, must_improve=False)
     assert (report.gated.decision, report.gated.ending) == (decision, ending)
-
-
-async def test_replay(tmp_path: Path) -> None:
-    """The same tree meets the judge again, with another seed, and its score stands."""
-    folder = write(tmp_path)
-    task = load_task(folder)
-    taken = snapshot(task, folder)
-    async with Stage().site() as site:
-        parts = await make_parts(task, taken, site)
-        node = Node(id="1", parent=None, role=Role.BASELINE, number=1)
-        first = await replay(parts, State(), node, taken.tree, 1e-9)
-        node = node.model_copy(update={"verdict": first.verdict, "ending": Ending.SCORED})
-        again = await replay(parts, State(), node, taken.tree, 1e-9)
-        assert (again.stands, again.why) == (True, "the same metrics again")
-
-
-@pytest.mark.parametrize(("calls", "words"), [(1, "calls it once;"), (2, "calls it 2 times;")])
-def test_how_often_it_is_called(calls: int, words: str) -> None:
-    """One call is once."""
-    calibration = Calibration(seed="7", median_s=0.001, jitter_s=0.001, calls=calls)
-    run = Rehearsal(None, "", Usage(), b"", 1.0, Spent(), calibration=calibration)
-    assert words in _what_it_did(run)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,11 @@ from orchestrator.budget import Account
 from orchestrator.change import Tree
 from orchestrator.domain.metric import Goal, Metric, Ranking
 from orchestrator.examine.cheating import Bar, Fate, Tried
-from orchestrator.examine.checkup import _FAILURE
+from orchestrator.examine.checkup import FAILURE
 from orchestrator.examine.dependence import tell_dependence
 from orchestrator.examine.findings import Findings, Row, Section, Sign
 from orchestrator.examine.gold import copies_of_gold
-from orchestrator.examine.probes import _measured
+from orchestrator.examine.probes import measured
 from orchestrator.judge.adversaries import Oracle
 from orchestrator.loop.backstop import walls_of_search
 from orchestrator.loop.judge_modes import judge_mode_of
@@ -53,15 +54,20 @@ def the_failure(findings: Findings) -> Row:
 
 
 async def test_a_sound_task(tmp_path: Path) -> None:
-    """Every section says that all is well, no cheat wins, and the task's folder is as it was."""
-    folder = write_task(tmp_path / "task")
+    """Every section says that all is well, no cheat wins, the task's folder is as it was (the canary is in the judge's
+    bundle, in memory), and what would run a candidate's output inside the judge is warned of, with its line.
+    """
+    judge = JUDGE + "\n\ndef unused(path):\n    import pickle\n    return pickle.load(open(path, 'rb'))\n"
+    folder = write_task(tmp_path / "task", files={"judge/judge.py": judge})
     before = sorted(path.relative_to(folder) for path in folder.rglob("*"))
     findings = await examined(folder, runs=2, cheats=True)
     assert findings.good
-    assert [row.text for row in findings.rows if row.sign is Sign.WARN] == [
-        "no search can be started: the proposer "
-        "random needs [parameters] in the task; add them, or use --proposer operators, which changes code, or inject"
-    ]
+    search, loader = [row.text for row in findings.rows if row.sign is Sign.WARN]
+    assert loader.startswith(f"judge.py:{judge[: judge.index('pickle.load')].count(chr(10)) + 1} unpickles")
+    assert search == (
+        "no search can be started: the proposer random needs [parameters] in the task; add them, or use --proposer"
+        " operators, which changes code, or inject"
+    )
     assert {row.section for row in findings.rows} == set(Section)
     assert sorted(path.relative_to(folder) for path in folder.rglob("*")) == before
     names = {cheat["name"] for row in rows(findings, Section.CHEATS) for cheat in row.facts["cheats"]}  # type: ignore[attr-defined]
@@ -80,76 +86,45 @@ async def test_a_baseline_that_crashes(tmp_path: Path) -> None:
     assert {row.section for row in findings.rows} == {Section.WIRING}
 
 
-async def test_outputs_that_the_task_does_not_name(tmp_path: Path) -> None:
-    """What was left under another name is told, since that is the usual mistake."""
-    row = the_failure(await examined(write_task(tmp_path, trial='outputs = ["other.json"]')))
-    assert row.text == "the baseline does not run: invalid: it left no output"
-    assert row.advice == "trial.outputs names nothing of what it left: answers.json"
-
-
-async def test_no_outputs_at_all(tmp_path: Path) -> None:
-    """Who leaves nothing is told where to leave it."""
-    row = the_failure(await examined(write_task(tmp_path, files={"workspace/solve.py": "pass\n"})))
-    assert "$BLASTDOOR_OUT" in row.advice
-
-
-async def test_a_judge_that_crashes(tmp_path: Path) -> None:
-    """Here, and only here, the judge's own log is shown: it is for whoever wrote it."""
-    judge = "raise SystemExit('the gold is not where I thought')\n"
-    row = the_failure(await examined(write_task(tmp_path, files={"judge/judge.py": judge})))
-    assert row.text.startswith("the judge gives no score: judge failed")
-    assert b"the gold is not where I thought" in row.log
-
-
 @pytest.mark.parametrize(
-    ("judge", "says"),
+    ("judge", "says", "log"),
     [
-        ("pass\n", "no result"),
-        ("publish({'score': 'high'})", "score is not a number"),
-        ("publish({'score': float('nan')})", "score is not finite"),
-        ("publish({'score': 0, 'valid': False, 'notes': 'not my day'})", "no solution: not my day"),
+        ("pass\n", "no result", b""),
+        ("publish({'score': 'high'})", "score is not a number", b""),
+        ("publish({'score': 0, 'valid': False, 'notes': 'not my day'})", "no solution: not my day", b""),
+        ("raise SystemExit('where is the gold?')", "the judge gives no score: judge failed", b"where is the gold?"),
     ],
 )
-async def test_results_that_are_none(tmp_path: Path, judge: str, says: str) -> None:
-    """Each way of not scoring is told in its own words."""
+async def test_results_that_are_none(tmp_path: Path, judge: str, says: str, log: bytes) -> None:
+    """Each way of not scoring is told in its own words. Here, and only here, the judge's own log is shown."""
     head = "import json, os\ndef publish(x): open(os.environ['BLASTDOOR_RESULT_PATH'], 'w').write(json.dumps(x))\n"
     row = the_failure(await examined(write_task(tmp_path, files={"judge/judge.py": head + judge})))
     assert says in row.text
+    assert log in row.log
 
 
-NAMED = {
-    "error: Compilation failed": True,
-    "stdout: ok\nstderr: error: unknown edition 2024": True,
-    "test_results: [{'test_case': 0, 'error': 'R execution failed'}]": True,
-    "error: [Errno 2] No such file or directory: 'rustc'": True,
-    "FileNotFoundError: [Errno 2] it is gone": True,
-    "stderr: /bin/sh: 1: rustc: not found": True,
-    "error[E0658]: edition 2024 is unstable": True,
-    "error: `rustc` is too old": True,
-    "error: No such device": True,
-    "error: no module named numpy": True,
-    "error: None of the tests passed": True,
-    "errors: ['compilation failed']": True,
-    "error_message: it did not compile": True,
-    "error: 3 of 3 tests failed": True,
-    "success: False": True,
-    "{'correct': False}": True,
-    "status: failed": True,
-    "Traceback (most recent call last):": True,
-    "sh: cargo: command not found": True,
-    "error: None": False,
-    "{'error': None, 'errors': [], 'stderr': ''}": False,
-    "errors: 0": False,
-    "mean_error: 0.25": False,
-    "mean_error: -2.5e-03 (of 12)": False,
-    "max_error = 0.5 ms, error_rate: 12%": False,
-    "error: ''": False,
-    "stderr: b''": False,
-    "stderr: ": False,
-    "success: True": False,
-    "passed: 0": False,
-    "all is well": False,
-}
+# A name of what went wrong that has a value is told from one that has none, and from a measure.
+WORDS_OF_A_FAILURE = [
+    "error: Compilation failed",
+    "stdout: ok\nstderr: error: unknown edition 2024",
+    "test_results: [{'test_case': 0, 'error': 'R execution failed'}]",
+    "error: [Errno 2] No such file or directory: 'rustc'",
+    "FileNotFoundError: [Errno 2] it is gone",
+    "stderr: /bin/sh: 1: rustc: not found",
+    "error[E0658]: edition 2024 is unstable",
+    "error: None of the tests passed",
+    "errors: ['compilation failed']",
+    "error_message: it did not compile",
+    "error: 3 of 3 tests failed",
+    "{'correct': False}",
+    "status: failed",
+    "Traceback (most recent call last):",
+    "sh: cargo: command not found",
+]
+OTHER_WORDS = [
+    *("error: None", "{'error': None, 'errors': [], 'stderr': ''}", "errors: 0", "mean_error: -2.5e-03 (of 12)"),
+    *("max_error = 0.5 ms, error_rate: 12%", "stderr: b''", "stderr: ", "success: True", "passed: 0", "all is well"),
+]
 
 
 def scored(notes: str, score: float) -> dict[str, str]:
@@ -158,32 +133,29 @@ def scored(notes: str, score: float) -> dict[str, str]:
     return {"judge/judge.py": f"import os\nopen(os.environ['BLASTDOOR_RESULT_PATH'], 'w').write({answer!r})\n"}
 
 
-@pytest.mark.parametrize("notes", NAMED)
-def test_words_of_a_failure(notes: str) -> None:
-    """A name of what went wrong that has a value is told from one that has none, and from a measure."""
-    assert any(map(_FAILURE.search, notes.splitlines())) is NAMED[notes]
+def test_words_of_a_failure() -> None:
+    for notes in (*WORDS_OF_A_FAILURE, *OTHER_WORDS):
+        assert any(map(FAILURE.search, notes.splitlines())) is (notes in WORDS_OF_A_FAILURE), notes
 
 
-@pytest.mark.parametrize("notes", ["ok\nerror[E1]: too old", "all is well", ""])
-@pytest.mark.parametrize("score", [0, 1])
-@pytest.mark.parametrize("goal", ["higher", "lower"])
-async def test_a_baseline_with_the_score_of_a_failure(tmp_path: Path, notes: str, score: int, goal: str) -> None:
+@pytest.mark.parametrize(
+    ("notes", "score", "goal", "told"),
+    [
+        ("ok\nerror[E1]: too old", 0, "higher", (Sign.FAIL, "gets the score of a failure: error[E1]: too old")),
+        ("all is well", 0, "higher", (Sign.WARN, "scores 0, and the judge says: all is well")),
+        ("", 0, "higher", (Sign.WARN, "scores 0")),
+        ("error[E1]: too old", 1, "higher", None),
+        ("error[E1]: too old", 0, "lower", None),
+    ],
+)
+async def test_a_baseline_with_the_score_of_a_failure(
+    tmp_path: Path, notes: str, score: int, goal: str, told: tuple[Sign, str] | None
+) -> None:
     """A tool that is too old, say: the judge gives 0, and may say why. A search from there may find nothing better."""
     metric = f'[[metrics]]\nname = "score"\ngoal = "{goal}"\n'
     findings = await examined(write_task(tmp_path, metric, files=scored(notes, score)))
-    told = [(row.sign, row.text) for row in findings.rows if "the baseline gets" in row.text or "scores 0" in row.text]
-    if score or goal == "lower":
-        assert told == []
-    elif "error" in notes:
-        assert told == [(Sign.FAIL, "the baseline gets the score of a failure: error[E1]: too old")]
-    else:
-        assert told == [(Sign.WARN, f"the baseline scores 0{f', and the judge says: {notes}' if notes else ''}")]
-
-
-async def test_a_metric_that_is_not_there(tmp_path: Path) -> None:
-    """A metric that is declared must come with every result."""
-    row = the_failure(await examined(write_task(tmp_path, METRIC, '[[metrics]]\nname = "speed"\n')))
-    assert "the metric speed is declared, but the result has only score" in row.text
+    found = [(row.sign, row.text) for row in findings.rows if "the baseline gets" in row.text or "scores 0" in row.text]
+    assert found == ([(told[0], f"the baseline {told[1]}")] if told else [])
 
 
 @pytest.mark.parametrize(("feature", "warned"), [("size", True), ("score", False)])
@@ -196,13 +168,32 @@ async def test_a_feature_that_the_judge_does_not_report(tmp_path: Path, feature:
     assert (f"search.archive.features: the judge reports no {feature}, only score" in told) is warned
 
 
-async def test_a_baseline_beyond_its_own_ceiling(tmp_path: Path) -> None:
-    """Nothing could ever be kept, so it is a failure of the task."""
-    row = the_failure(await examined(write_task(tmp_path, '[[metrics]]\nname = "score"\nceiling = -5.0\n')))
-    assert "beyond the ceiling" in row.text
-
-
 HELDOUT = '[heldout]\nstep = 0.5\njudge = ["python3", "judge.py", "--held"]\n'
+GUARD = '[[guards]]\nname = "sound"\ncommand = ["sh", "-c", "echo no; exit 1"]\n'
+SPLIT = "import sys\nif '--held' in sys.argv: raise SystemExit('no gold for that')\n" + JUDGE
+# What a row says, its advice and its log; and the task that it is about.
+FAULTS: dict[str, dict[str, Any]] = {
+    "trial.outputs names nothing of what it left: answers.json": {"trial": 'outputs = ["other.json"]'},
+    "$BLASTDOOR_OUT": {"files": {"workspace/solve.py": "pass\n"}},
+    "the metric speed is declared, but the result has only score": {"more": '[[metrics]]\nname = "speed"\n'},
+    "beyond the ceiling": {"metrics": METRIC.replace("-0.01", "-5.0")},
+    "no gold for that": {"more": HELDOUT, "files": {"judge/judge.py": SPLIT}},
+    "the cheaper target does not score: judge failed": {
+        "more": '[tune]\ntrials = 2\njudge = ["python3", "missing.py"]\n'
+    },
+    "the guard sound does not pass on the baseline: exit code 1": {"more": GUARD},
+    "workspace/data/harmless.json": {"files": {"workspace/data/harmless.json": json.dumps(GOLD)}},
+    "not one attempt fits": {"more": '[budget]\nusd = "$0.01"\nattempts = 5\n'},
+}
+
+
+@pytest.mark.parametrize("said", FAULTS)
+async def test_faults_of_a_task(tmp_path: Path, said: str) -> None:
+    """Each is found before a campaign is begun, in one row."""
+    given = {"metrics": METRIC, "more": "", **FAULTS[said]}
+    folder = write_task(tmp_path, given.pop("metrics"), given.pop("more"), **given)
+    row = the_failure(await examined(folder, Stage(usd_per_second=0.01)))
+    assert said in f"{row.text}\n{row.advice}\n{row.log.decode()}"
 
 
 def deaf(_: Mapping[str, bytes]) -> object:
@@ -215,12 +206,6 @@ def sound(outputs: Mapping[str, bytes]) -> object:
     return {"score": -1.0, "valid": values == [1.0, 2.0, 3.0]}
 
 
-def lucky(outputs: Mapping[str, bytes]) -> object:
-    """Zeros and ones happen to score as the baseline does."""
-    values = json.loads(outputs["answers.json"])["values"]
-    return {"score": -1.0 if values in ([0, 0, 0], [1, 1, 1], [1.0, 2.0, 3.0]) else -5.0}
-
-
 def formal(outputs: Mapping[str, bytes]) -> object:
     """What can be read scores, whatever it says."""
     try:
@@ -229,7 +214,7 @@ def formal(outputs: Mapping[str, bytes]) -> object:
         return {"valid": False}
 
 
-@pytest.mark.parametrize(("judge", "sign"), [(deaf, Sign.FAIL), (formal, Sign.WARN), (sound, None), (lucky, None)])
+@pytest.mark.parametrize(("judge", "sign"), [(deaf, Sign.FAIL), (formal, Sign.WARN), (sound, None)])
 async def test_whether_the_score_depends_on_the_candidate(tmp_path: Path, judge: Judge, sign: Sign | None) -> None:
     """A judge that gives every cheat the baseline's score never looks; one that does so for all that can be read may
     look at the form alone. One that refuses cheats, or scores a few of them alike, is well.
@@ -288,35 +273,19 @@ async def test_a_held_out_split_that_the_judge_ignores(tmp_path: Path) -> None:
     assert not row.facts
 
 
-async def test_a_held_out_split_that_does_not_work(tmp_path: Path) -> None:
-    """Found before a campaign is begun, with the judge's log."""
-    judge = "import sys\nif '--held' in sys.argv: raise SystemExit('no gold for that')\n" + JUDGE
-    row = the_failure(await examined(write_task(tmp_path, HELDOUT, files={"judge/judge.py": judge})))
-    assert row.text.startswith("the held-out split does not score the baseline: judge failed")
-    assert b"no gold for that" in row.log
-
-
-async def test_noise_of_the_trial(tmp_path: Path) -> None:
-    """Scores that differ are told with their spread, with the rule that fits them, and that the outputs differ too."""
+@pytest.mark.parametrize("known", [False, True])
+async def test_noise_of_the_trial(tmp_path: Path, known: bool) -> None:
+    """Scores that differ are told with their spread, with the rule that fits them, and that the outputs differ too. A
+    task whose rule is made for noise is not told to change it, but what its repeats cost.
+    """
     code = SOLVE.replace("1.0, 2.0", "1.0 + os.getpid() % 1000 / 1e4, 2.0")
-    findings = await examined(write_task(tmp_path, files={"workspace/solve.py": code}), runs=3)
-    first, rule, second = rows(findings, Section.NOISE)
-    assert first.sign is Sign.WARN
-    assert (rule.sign, rule.advice) == (Sign.WARN, 'set certify.rule = "noisy", or take the noise out')
-    assert "in 3 runs" in first.text
-    assert "may be luck" in first.advice
-    assert second.text.startswith("the outputs differ")
-
-
-async def test_noise_that_is_known(tmp_path: Path) -> None:
-    """A task whose rule is made for noise is not told to change it, but what its repeats cost."""
-    code = SOLVE.replace("1.0, 2.0", "1.0 + os.getpid() % 1000 / 1e4, 2.0")
-    folder = write_task(tmp_path, '[certify]\nrule = "noisy"\n', files={"workspace/solve.py": code})
+    folder = write_task(tmp_path, '[certify]\nrule = "noisy"\n' * known, files={"workspace/solve.py": code})
     findings = await examined(folder, runs=3)
     told = rows(findings, Section.NOISE)
-    assert told
-    assert not [row for row in told if "seed" in row.advice or "certify.rule" in row.advice], told
-    assert any("48 more runs" in row.text for row in rows(findings, Section.COST))
+    assert "in 3 runs" in told[0].text
+    assert told[-1].text.startswith("the outputs differ")
+    assert ('set certify.rule = "noisy", or take the noise out' in [row.advice for row in told]) is not known
+    assert any("48 more runs" in row.text for row in rows(findings, Section.COST)) is known
 
 
 async def test_noise_of_the_judge(tmp_path: Path) -> None:
@@ -324,12 +293,6 @@ async def test_noise_of_the_judge(tmp_path: Path) -> None:
     judge = JUDGE.replace("publish(-sum", "import os\n    publish(-os.getpid() % 1000 / 1e4 - sum")
     findings = await examined(write_task(tmp_path, files={"judge/judge.py": judge}), runs=3)
     assert rows(findings, Section.NOISE)[-1].text.endswith("so the noise is the judge's own")
-
-
-async def test_one_run_knows_no_noise(tmp_path: Path) -> None:
-    """What cannot be known is not claimed."""
-    (row,) = rows(await examined(write_task(tmp_path)), Section.NOISE)
-    assert (row.sign, row.text[-38:]) == (Sign.NOTE, "only run; nothing is known about its spread"[-38:])
 
 
 def seeded(outputs: Mapping[str, bytes]) -> object:
@@ -368,63 +331,21 @@ async def test_a_ceiling_stops_the_cheat(tmp_path: Path) -> None:
     assert b"JSONDecodeError" in row.log
 
 
-async def test_cheats_can_be_left_out(tmp_path: Path) -> None:
-    """A judge that takes an hour is not asked thirty times, but that is said."""
-    stage = Stage()
-    (row,) = rows(await examined(write_task(tmp_path), stage), Section.CHEATS)
-    assert (row.sign, row.text) == (Sign.WARN, "not tried, as you said")
-    assert stage.jobs.count(("python3", "judge.py")) == 2  # the baseline, and the canary
-
-
-async def test_unsafe_loaders(tmp_path: Path) -> None:
-    """What would run a candidate's output inside the judge is warned of, with its line."""
-    judge = JUDGE + "\n\ndef unused(path):\n    import pickle\n    return pickle.load(open(path, 'rb'))\n"
-    findings = await examined(write_task(tmp_path, files={"judge/judge.py": judge}))
-    (row,) = rows(findings, Section.JUDGE)
-    assert row.sign is Sign.WARN
-    assert row.text.startswith(f"judge.py:{judge[: judge.index('pickle.load')].count(chr(10)) + 1} unpickles")
-
-
-async def test_gold_within_reach(tmp_path: Path) -> None:
-    """The same bytes in the workspace are found, whatever the file is called there."""
-    files = {"workspace/data/harmless.json": json.dumps(GOLD)}
-    row = the_failure(await examined(write_task(tmp_path, files=files)))
-    assert row.section is Section.GOLD
-    assert "workspace/data/harmless.json" in row.text
-
-
 async def test_a_canary_that_got_out(tmp_path: Path) -> None:
-    """T40: a chamber in which the judge's files lie about fails the examination, with the place."""
-    row = the_failure(await examined(write_task(tmp_path), Stage(leaks=True)))
+    """T40: a chamber in which the judge's files lie about fails the examination, with the place. Decoys that are not
+    found prove that the search saw nothing: that is a warning, never an ok.
+    """
+    stage = Stage(leaks=True)
+    row = the_failure(await examined(write_task(tmp_path / "leaks"), stage))
     assert row.section is Section.GOLD
     assert "leaked/judge/gold/.blastdoor-canary" in row.text
-
-
-async def test_a_chamber_that_can_not_be_searched(tmp_path: Path) -> None:
-    """Decoys that are not found prove that the search saw nothing: that is a warning, never an ok."""
-    findings = await examined(write_task(tmp_path), Stage(blind=True))
+    findings = await examined(write_task(tmp_path / "blind"), stage := Stage(blind=True))
     assert [row.sign for row in rows(findings, Section.GOLD)] == [Sign.OK, Sign.WARN]
-
-
-async def test_the_canary_is_not_on_the_disk(tmp_path: Path) -> None:
-    """It is in the judge's bundle, in memory: the task's own gold has no file more."""
-    folder = write_task(tmp_path)
-    await examined(folder)
-    assert [path.name for path in (folder / "judge" / "gold").iterdir()] == ["answers.json"]
-
-
-async def test_a_guard_that_does_not_pass(tmp_path: Path) -> None:
-    """A guard that fails on the baseline would keep every candidate out."""
-    guard = '[[guards]]\nname = "sound"\ncommand = ["sh", "-c", "echo no; exit 1"]\n'
-    row = the_failure(await examined(write_task(tmp_path, METRIC, guard)))
-    assert (row.text, row.log) == ("the guard sound does not pass on the baseline: exit code 1", b"no\n")
-
-
-async def test_tuning_is_tried(tmp_path: Path) -> None:
-    """The cheaper target must score, too."""
-    tune = '[tune]\ntrials = 2\njudge = ["python3", "missing.py"]\n'
-    row = the_failure(await examined(write_task(tmp_path, METRIC, tune)))
-    assert row.text.startswith("the cheaper target does not score: judge failed")
+    (row,) = rows(findings, Section.CHEATS)
+    assert (row.sign, row.text) == (Sign.WARN, "not tried, as you said")
+    assert stage.jobs.count(("python3", "judge.py")) == 2, "the baseline, and the canary"
+    (row,) = rows(findings, Section.NOISE)
+    assert (row.sign, "only run; nothing is known about its spread" in row.text) == (Sign.NOTE, True)
 
 
 @pytest.mark.parametrize("mode", ["data", "shared"])
@@ -454,14 +375,6 @@ async def test_a_dry_run_says_the_same(tmp_path: Path, mode: str, rule: str) -> 
     assert ("up to 48 more runs" in plan.beyond) == (rule == "noisy")
 
 
-async def test_a_cap_that_holds_no_attempt(tmp_path: Path) -> None:
-    """Better said now than after an hour of waiting for a reservation."""
-    budget = '[budget]\nusd = "$0.01"\nattempts = 5\n'
-    row = the_failure(await examined(write_task(tmp_path, METRIC, budget), Stage(usd_per_second=0.01)))
-    assert row.section is Section.COST
-    assert "not one attempt fits" in row.advice
-
-
 SHARED = """import json, os
 from pathlib import Path
 found = (Path(os.environ["BLASTDOOR_CANDIDATE"]) / "solve.py").read_bytes()
@@ -476,23 +389,20 @@ with open(os.environ["BLASTDOOR_RESULT_PATH"], "w") as file:
     ids=["looks", "looks for what is not there", "tells a ruin"],
 )
 async def test_a_shared_judge_that_does_not_look(tmp_path: Path, judge: str, good: bool) -> None:
-    """Where every editable file may be ruined and the score stays, it does not depend on the candidate: not ready."""
-    folder = write_task(tmp_path, METRIC, judge='mode = "shared"', files={"judge/judge.py": judge})
+    """Where every editable file may be ruined and the score stays, it does not depend on the candidate: not ready. The
+    candidate can forge its score here, and nothing pretends otherwise; whatever the task names of its outputs, the
+    result gets through.
+    """
+    trial = 'outputs = ["answers.json"]'
+    folder = write_task(tmp_path, METRIC, trial=trial, judge='mode = "shared"', files={"judge/judge.py": judge})
     findings = await examined(folder, cheats=True)
     told = rows(findings, Section.CHEATS, Sign.FAIL)
     assert findings.good is good is (not told)
     assert all(row.text.endswith("(score = -1): it does not depend on the candidate") for row in told)
     assert all(row.advice.startswith("let the score come from what the candidate did") for row in told)
-
-
-async def test_shared_is_told_as_what_it_is(tmp_path: Path) -> None:
-    """In tier shared the candidate can forge its score; nothing here pretends otherwise."""
-    given = {"judge": 'mode = "shared"', "trial": 'outputs = ["answers.json"]', "files": {"judge/judge.py": SHARED}}
-    findings = await examined(write_task(tmp_path, METRIC, **given), cheats=True)  # type: ignore[arg-type]
-    assert findings.good, "the result file must get through, whatever the task names of the candidate's outputs"
-    told = [row.text for row in findings.rows if row.sign is Sign.WARN]
-    assert any("forge its score" in text for text in told)
-    assert any("gold lies in the candidate's chamber" in text for text in told)
+    warned = "\n".join(row.text for row in findings.rows if row.sign is Sign.WARN)
+    assert "forge its score" in warned
+    assert "gold lies in the candidate's chamber" in warned
 
 
 async def test_an_image_that_can_not_be_baked(tmp_path: Path) -> None:
@@ -505,74 +415,41 @@ async def test_an_image_that_can_not_be_baked(tmp_path: Path) -> None:
     assert "there is no numpy==99" in row.text
 
 
-async def test_an_engine_that_fails_is_no_finding(tmp_path: Path) -> None:
-    """It says nothing about the task, so it is raised."""
-    stage = Stage()
-    folder = write_task(tmp_path)
-    async with stage.site() as site:
-        stage.world.answers = False
-        with pytest.raises(Unavailable):
-            await examine(load_task(folder), folder, site, Settings(), Findings())
-        stage.world.answers = True
-
-
-async def test_an_engine_that_fails_while_judging(tmp_path: Path) -> None:
-    """Nor is it the judge's fault."""
+@pytest.mark.parametrize("judging", [False, True])
+async def test_an_engine_that_fails_is_no_finding(tmp_path: Path, judging: bool) -> None:
+    """It says nothing about the task, nor is it the judge's fault, so it is raised."""
     stage = Stage()
 
     def gone(_: object) -> object:
         stage.world.cut()
         raise ValueError
 
-    stage.judge = gone
     folder = write_task(tmp_path)
     async with stage.site() as site:
+        stage.judge = gone if judging else None
+        stage.world.answers = judging
         with pytest.raises(Unavailable):
             await examine(load_task(folder), folder, site, Settings(), Findings())
         stage.world.answers = True
 
 
-def test_small_files_are_alike_by_chance() -> None:
-    """An empty file, or one with a single label, is no leak."""
+def test_figures_and_chance() -> None:
+    """Gold that is small is alike by chance; a cheat with the baseline's own answer scores like it, with its luck;
+    figures of another form, or none, are no figures.
+    """
     gold = Tree.of({"gold/a": "", "gold/b": "x" * 100})
-    both = {file: f"workspace/{name}" for name, file in zip("ab", _digests(gold), strict=True)}
-    assert copies_of_gold(gold, both) == [("gold/b", "workspace/b")]
-
-
-def _digests(tree: Tree) -> list[str]:
-    return [hashlib.sha256(file.data).hexdigest() for file in tree.values()]
-
-
-@pytest.mark.parametrize(
-    ("runs", "value", "passed"),
-    [
-        ([1.0, 1.0], 1.0, False),
-        ([1.0, 1.0], 1.001, True),
-        ([1.0, 1.2], 1.1, False),
-        ([1.0, 1.2], 1.3, False),  # better than all, but by less than they differ
-        ([1.0, 1.2], 1.5, True),
-    ],
-)
-def test_a_cheat_must_win_by_more_than_noise(runs: list[float], value: float, passed: bool) -> None:
-    """A cheat that holds the baseline's own answer scores like it, with its luck."""
+    digests = [hashlib.sha256(file.data).hexdigest() for file in gold.values()]
+    assert copies_of_gold(gold, dict(zip(digests, ("a", "b"), strict=True))) == [("gold/b", "b")]
     for goal, sign in ((Goal.HIGHER, 1), (Goal.LOWER, -1)):
-        ranking = Ranking([Metric(goal=goal)])
-        assert Bar(ranking, [{"score": sign * run} for run in runs]).passed({"score": sign * value}) is passed
-
-
-@pytest.mark.parametrize(
-    ("told", "found"),
-    [
-        ("0m0.000s 0m0.000s\n1m2.500s 0m0.500s\npeak 4096\n", (63.0, 4096)),
-        ("0m0.00s 0m0.00s\n0m0.01s 0m0.02s\n", (0.03, None)),
-        ("", (None, None)),
-        ("peak 99999999999999999999999\n", (None, None)),
-        ("rubbish\x00 0m\n", (None, None)),
-    ],
-)
-def test_what_the_shell_tells(told: str, found: tuple[float | None, int | None]) -> None:
-    """Figures of another form, or none, are no figures."""
-    assert _measured(told) == found
+        for apart, value in ((0, 1.001), (0.2, 1.5)):
+            bar = Bar(Ranking([Metric(goal=goal)]), [{"score": sign * run} for run in (1.0, 1.0 + apart)])
+            assert bar.passed({"score": sign * value})
+            assert not bar.passed({"score": sign * (1.0 + apart)})
+            assert not bar.passed({"score": sign * (1.0 + 1.5 * apart)}), "better than all, by less than they differ"
+    assert measured("0m0.000s 0m0.000s\n1m2.500s 0m0.500s\npeak 4096\n") == (63.0, 4096)
+    assert measured("0m0.00s 0m0.00s\n0m0.01s 0m0.02s\n") == (0.03, None)
+    for told in ("", "peak 99999999999999999999999\n", "rubbish\x00 0m\n"):
+        assert measured(told) == (None, None)
 
 
 async def test_a_model_that_can_not_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,19 +71,17 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 
 @pytest.mark.parametrize(
-    ("answers", "code", "output"),
-    [([Answer(b"no\n", 7)], 7, "no\n"), ([Answer(b"yes\n", 0)], 0, "yes\n"), ([Answer(b"", 3, left=True)], 3, "")],
+    ("answers", "code", "output", "error"),
+    [
+        ([Answer(b"no\n", 7)], 7, "no\n", ""),
+        ([Answer(b"", 3, left=True)], 3, "", ""),
+        ([None], 1, "", "left: out of memory\n"),
+    ],
 )
-def test_one_line(ran: Callable[..., Result], answers: list[Answer], code: int, output: str) -> None:
-    """With -c the exit code is the line's, and the output is its own alone."""
+def test_one_line(ran: Callable[..., Result], answers: list[Answer | None], code: int, output: str, error: str) -> None:
+    """With -c the exit code is the line's, and the output is its own alone; what never answered is not well."""
     result = ran("best", "-c", "test", answers=answers)
-    assert (result.return_value, result.stdout) == (code, output)
-
-
-def test_a_chamber_that_died(ran: Callable[..., Result]) -> None:
-    """What never answered is not well, and the reason is told."""
-    result = ran("best", "-c", "test", answers=[None])
-    assert (result.return_value, result.stderr) == (1, "left: out of memory\n")
+    assert (result.return_value, result.stdout, result.stderr) == (code, output, error)
 
 
 def test_a_conversation(ran: Callable[..., Result]) -> None:

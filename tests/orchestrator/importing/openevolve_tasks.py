@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+from orchestrator.importing import Imported, write_task
+from orchestrator.task import Task, load_task
+from orchestrator.task.snapshot import snapshot
+
 PROGRAM = """
 def helper(x):
     return x
@@ -43,3 +47,11 @@ def write(folder: Path, **changed: str | None) -> Path:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
     return folder
+
+
+def task_of(tmp_path: Path, found: Imported) -> Task:
+    """Written, loaded, and of files that can be taken."""
+    write_task(found, tmp_path / "here")
+    task = load_task(tmp_path / "here")
+    snapshot(task, tmp_path / "here")
+    return task

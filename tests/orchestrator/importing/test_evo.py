@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing import Imported, ImportRequest
 from orchestrator.importing.evo import read
-from orchestrator.task import TaskError, load_task
-from orchestrator.task.snapshot import snapshot
+from orchestrator.task import TaskError
+from tests.orchestrator.importing.openevolve_tasks import task_of
 
 TARGET = "def solve(task):\n    return 'yes'\n"
 BENCHMARK = """
@@ -49,18 +49,13 @@ def imported(folder: Path, *, old_layout: bool = False, **changed: Any) -> Impor
 def test_a_whole_repository(tmp_path: Path, old_layout: bool) -> None:
     """Target, benchmark with its arguments, and direction come from the active run; the gate is told."""
     found = imported(tmp_path / "there", old_layout=old_layout)
-    write_task(found, tmp_path / "here")
-    task = load_task(tmp_path / "here")
-    snapshot(task, tmp_path / "here")
+    task = task_of(tmp_path, found)
     assert [(it.name, it.goal) for it in task.metrics] == [("score", "lower")]
     assert task.editable == ("agent/agent.py",)
     assert task.trial.command[-1] == "agent/agent.py"
     assert found.files["judge/benchmark.py"] == BENCHMARK.encode()
-    assert {name for name in found.files if name.startswith("judge/")} == {
-        "judge/benchmark.py",
-        "judge/judge.py",
-        "judge/tasks.json",
-    }
+    names = {name for name in found.files if name.startswith("judge/")}
+    assert names == {"judge/benchmark.py", "judge/judge.py", "judge/tasks.json"}
     driver = found.files["judge/judge.py"].decode()
     assert "arguments=['--agent', '{target}', '--quick']" in driver
     assert "goal='lower'" in driver
@@ -82,8 +77,7 @@ def test_a_gate_of_tests(tmp_path: Path) -> None:
     (tmp_path / "checks").mkdir(parents=True)
     (tmp_path / "checks/test_it.py").write_text("import numpy\n")
     found = imported(tmp_path, gate="python3 -m pytest checks/ --target {target}")
-    write_task(found, tmp_path / "task")
-    task = load_task(tmp_path / "task")
+    task = task_of(tmp_path / "at", found)
     assert task.guards[0].command == ("python3", "-m", "pytest", "checks/", "--target", "agent/agent.py")
     assert task.image.pip == ("numpy", "pytest")
     assert "workspace/checks/test_it.py" in found.files

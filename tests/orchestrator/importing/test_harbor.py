@@ -4,50 +4,37 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing import Imported, ImportRequest
 from orchestrator.importing.harbor import read
-from orchestrator.task import Task, TaskError, load_task
-from orchestrator.task.snapshot import snapshot
+from orchestrator.task import TaskError
 from orchestrator.views.cli import cli
 from tests.clicking import runner
 from tests.orchestrator.importing.harbor_tasks import CHECKS, DOCKERFILE, FILES, SCRIPT, TASK, write
+from tests.orchestrator.importing.openevolve_tasks import task_of
 
 
 def imported(tmp_path: Path, changed: dict[str, str | None] | None = None, program: str | None = None) -> Imported:
     return read(ImportRequest(write(tmp_path / "there", changed), "small", program=program))
 
 
-def task_of(tmp_path: Path, found: Imported) -> Task:
-    write_task(found, tmp_path / "here")
-    task = load_task(tmp_path / "here")
-    snapshot(task, tmp_path / "here")
-    return task
-
-
 def test_a_whole_task(tmp_path: Path) -> None:
-    """Statement, limits, packages and files come from the task; its tests are copied byte for byte."""
+    """Statement, limits, packages and files come from the task; its tests are copied byte for byte. A search must not
+    see the reference solution; a person who checks the task starts from it.
+    """
     found = imported(tmp_path)
     task = task_of(tmp_path, found)
     assert task.judge.mode == "data"
     assert (task.limits.wall, task.judge.limits.wall, task.limits.memory) == (30, 60, 1 << 30)
     assert task.statement.startswith("Write the sum of /app/data/numbers.txt to /app/sum.txt.\n\nThe files of /app ")
-    assert task.image.apt == ("bc",)
-    assert task.image.pip == ("numpy==2.2.6", "pandas")
+    assert (task.image.apt, task.image.pip) == (("bc",), ("numpy==2.2.6", "pandas"))
     assert task.judge.image.pip == ("pytest==8.4.1", "pytest-json-ctrf==0.3.5")
     assert found.files["judge/tests/test.sh"] == SCRIPT.encode()
-    assert {name for name in found.files if name.startswith("workspace/")} == {
-        "workspace/data/numbers.txt",
-        "workspace/solve.sh",
-    }
-    assert not any("solution" in name for name in found.files)
+    names = {name for name in found.files if name.startswith("workspace/")}
+    assert names == {"workspace/data/numbers.txt", "workspace/solve.sh"}
     assert [(it.name, it.goal) for it in task.metrics] == [("reward", "higher")]
-
-
-def test_the_reference_solution_only_where_it_is_asked_for(tmp_path: Path) -> None:
-    """A search must not see it; a person who checks the task starts from it."""
-    assert b"awk" not in b"".join(imported(tmp_path).files.values())
-    found = imported(tmp_path, program="solution/solve.sh")
-    assert found.files["workspace/solve.sh"] == FILES["solution/solve.sh"].encode()
+    assert b"awk" not in b"".join(found.files.values())
+    asked = imported(tmp_path, program="solution/solve.sh")
+    assert asked.files["workspace/solve.sh"] == FILES["solution/solve.sh"].encode()
 
 
 @pytest.mark.parametrize(
@@ -99,85 +86,85 @@ def test_tests_that_look_at_what_the_dockerfile_copies(tmp_path: Path, looks: st
     assert any("/srv/reference/log.csv" in line for line in task.judge.image.run)
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "import asyncio\nasyncio.create_subprocess_exec('python3', '/app/main.py')",
-        "from os import system as run",
-        "import os\nf = os.system\nf('/app/run')",
-        "import os\ngetattr(os, 'sys' + 'tem')('/app/run')",
-        "import os as o\no.system('/app/run')",
-        "import pathlib\npathlib.os.system('/app/run')",
-        "import random\nrandom._os.popen('/app/run')",
-        "from random import _os",
-        "from .. import app",
-        "import tarfile\ntarfile.open('/app/x').extract('conftest.py', '/tests')",
-        "import pytest\npytest.main(['/app/tests'])",
-        "import unittest\nunittest.TestLoader().discover('/app')",
-        "import site\nsite.addsitedir('/app')",
-        "import torch\ntorch.load('/app/x.pt')",
-        "import numpy as np\nf = np.load\nf('/app/x.npy', allow_pickle=True)",
-        "import pandas as pd\npd.DataFrame().query(open('/app/x').read())",
-        "import ctypes",
-        "import runpy",
-        "import sympy",
-        "pytest_plugins = ['app']",
-        "def pytest_collect_file(path): ...",
-        "def test_x(pytester): ...",
-        "().__class__.__base__.__subclasses__()",
-    ],
-)
-def test_python_that_is_not_known_to_only_read(tmp_path: Path, lines: str) -> None:
-    """Whatever may start a program or load code, by whatever name, costs the tier."""
-    found = imported(tmp_path, {"tests/test_outputs.py": f"{lines}\n{CHECKS}"})
+# Whatever may start a program or load code, by whatever name.
+RUNS = """
+import asyncio; asyncio.create_subprocess_exec('python3', '/app/main.py')
+from os import system as run
+import os; f = os.system; f('/app/run')
+import os; getattr(os, 'sys' + 'tem')('/app/run')
+import os as o; o.system('/app/run')
+import pathlib; pathlib.os.system('/app/run')
+import random; random._os.popen('/app/run')
+from random import _os
+from .. import app
+import tarfile; tarfile.open('/app/x').extract('conftest.py', '/tests')
+import pytest; pytest.main(['/app/tests'])
+import unittest; unittest.TestLoader().discover('/app')
+import site; site.addsitedir('/app')
+import torch; torch.load('/app/x.pt')
+import numpy as np; f = np.load; f('/app/x.npy', allow_pickle=True)
+import pandas as pd; pd.DataFrame().query(open('/app/x').read())
+import ctypes
+import runpy
+import sympy
+pytest_plugins = ['app']
+def pytest_collect_file(path): ...
+def test_x(pytester): ...
+().__class__.__base__.__subclasses__()
+"""
+# What is not understood, or lets the candidate steer what is started.
+STEERED = r"""
+sleep 1 & /app/server
+uv tool run pytest /app/tests
+uv tool install /app/x
+cd /app; export PATH=bin:$PATH; grep x y
+PATH=$(pwd)/bin
+PATH+=:/app/bin
+cat /app/x | python3 - /tests/y
+python3 -c "import solution" /tests/x
+python3 -m solution /tests/x
+python3 /tests/../app/x.py
+pytest /tests/$(cat /app/x)
+pytest /tests/x.py -p solution
+pytest -c /app/pytest.ini /tests/x.py
+pytest --rootdir /app /tests/x.py
+/app/bin/pytest /tests/x.py
+echo a#b; /app/run
+echo 1 # said\n/app/run
+f() { /app/run; }; f
+for x in 1; do /app/run; done
+bash <<EOF\n/app/run\nEOF
+diff <(/app/run) /tests/expected
+SCORE=$(cat /app/score); echo $((SCORE * 2))
+SCORE=$(cat /app/score); if [[ "$SCORE" -eq 1 ]]; then echo 1; fi
+SCORE=$(cat /app/score); if [ $SCORE -eq 1 ]; then echo 1; fi
+SCORE=$(cat /app/score); if [ -n "$SCORE" -a "$SCORE" = 1 ]; then echo 1; fi
+CODE=$?; CODE=$(cat /app/score); if [ $CODE -eq 1 ]; then echo 1; fi
+cat /app/x > /tests/test_outputs.py
+cat /app/x | tee /tests/conftest.py
+TEST_DIR=/app; pytest $TEST_DIR/x.py
+HOME=/app; source $HOME/.local/bin/env
+eval $(cat /app/x)
+trap /app/run EXIT
+curl -L x.org; sh
+python3 -m pip install --no-build-isolation /app
+pip install -e .
+echo 'not ended
+"""
+
+
+@pytest.mark.parametrize("line", RUNS.strip().splitlines())
+def test_python_that_is_not_known_to_only_read(tmp_path: Path, line: str) -> None:
+    """It costs the tier."""
+    found = imported(tmp_path, {"tests/test_outputs.py": f"{line}\n{CHECKS}"})
     assert "tests/test_outputs.py:" in found.findings[0]
     assert "tier shared" in found.findings[0]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "sleep 1 & /app/server",
-        "uv tool run pytest /app/tests",
-        "uv tool install /app/x",
-        "cd /app; export PATH=bin:$PATH; grep x y",
-        "PATH=$(pwd)/bin",
-        "PATH+=:/app/bin",
-        "cat /app/x | python3 - /tests/y",
-        'python3 -c "import solution" /tests/x',
-        "python3 -m solution /tests/x",
-        "python3 /tests/../app/x.py",
-        "pytest /tests/$(cat /app/x)",
-        "pytest /tests/x.py -p solution",
-        "pytest -c /app/pytest.ini /tests/x.py",
-        "pytest --rootdir /app /tests/x.py",
-        "/app/bin/pytest /tests/x.py",
-        "echo a#b; /app/run",
-        "echo 1 # said\n/app/run",
-        "f() { /app/run; }; f",
-        "for x in 1; do /app/run; done",
-        "bash <<EOF\n/app/run\nEOF",
-        "diff <(/app/run) /tests/expected",
-        "SCORE=$(cat /app/score); echo $((SCORE * 2))",
-        'SCORE=$(cat /app/score); if [[ "$SCORE" -eq 1 ]]; then echo 1; fi',
-        "SCORE=$(cat /app/score); if [ $SCORE -eq 1 ]; then echo 1; fi",
-        'SCORE=$(cat /app/score); if [ -n "$SCORE" -a "$SCORE" = 1 ]; then echo 1; fi',
-        "CODE=$?; CODE=$(cat /app/score); if [ $CODE -eq 1 ]; then echo 1; fi",
-        "cat /app/x > /tests/test_outputs.py",
-        "cat /app/x | tee /tests/conftest.py",
-        "TEST_DIR=/app; pytest $TEST_DIR/x.py",
-        "HOME=/app; source $HOME/.local/bin/env",
-        "eval $(cat /app/x)",
-        "trap /app/run EXIT",
-        "curl -L x.org; sh",
-        "python3 -m pip install --no-build-isolation /app",
-        "pip install -e .",
-        "echo 'not ended",
-    ],
-)
+@pytest.mark.parametrize("line", STEERED.strip().splitlines())
 def test_a_script_that_is_not_known_to_only_look(tmp_path: Path, line: str) -> None:
-    """A line that is not understood, or that lets the candidate steer what is started, costs the tier."""
-    found = imported(tmp_path, {"tests/test.sh": f"{SCRIPT}\n{line}\n"})
+    """So does a script with such a line."""
+    found = imported(tmp_path, {"tests/test.sh": f"{SCRIPT}\n" + line.replace("\\n", "\n") + "\n"})
     assert "tests/test.sh " in found.findings[0]
     assert "tier shared" in found.findings[0]
 
@@ -194,10 +181,7 @@ def test_a_script_that_is_not_known_to_only_look(tmp_path: Path, line: str) -> N
         {"tests/test.sh": "pytest $TEST_DIR/test_outputs.py -rA -v || echo 0 | tee /logs/verifier/reward.txt\n"},
         {"tests/test.sh": 'N=$(grep -c x /app/a)\n[ "$N" -eq 1 ] && echo 1 > /logs/verifier/reward.txt\n'},
         {"tests/test_outputs.py": "import os, json, csv\nimport numpy as np\nfrom os.path import exists\n" + CHECKS},
-        {
-            "tests/test_outputs.py": "import os, re\nassert os.path.exists('/app/x')\nX = re.compile(__file__)\n"
-            + CHECKS
-        },
+        {"tests/test_outputs.py": "import os, re\nassert os.path.exists('/app/x')\nX = re.compile('')\n" + CHECKS},
         {"tests/test_outputs.py": CHECKS + "\nclass TestIt:\n    def test_it(self):\n        assert self._x is None\n"},
         {"environment/Dockerfile": DOCKERFILE + "ENV PYTHONUNBUFFERED=1\n"},
     ],
@@ -279,7 +263,9 @@ def test_an_installer_from_its_own_image(tmp_path: Path, image: str) -> None:
 
 
 def test_variables_are_made_of_those_before_them(tmp_path: Path) -> None:
-    """One that is made of what the base image sets is left out: a PATH with the text $PATH in it finds no program."""
+    """One that is made of what the base image sets is left out: a PATH with the text $PATH in it finds no program. A
+    PATH of the candidate's folder costs the tier.
+    """
     lines = 'ENV ROOT=/opt/venv MODE=fast\nENV PLACE="${ROOT}/lib" PATH="$ROOT/bin:$PATH"\n'
     found = imported(tmp_path, {"environment/Dockerfile": DOCKERFILE + lines})
     task = task_of(tmp_path, found)
@@ -287,13 +273,10 @@ def test_variables_are_made_of_those_before_them(tmp_path: Path) -> None:
     assert "ENV PATH of environment/Dockerfile: it names PATH of the base image" in found.left_out
     assert "PATH" not in found.files["judge/judge.py"].decode()
     assert task.judge.mode == "data"
-
-
-def test_a_path_of_the_candidates_folder_still_costs_the_tier(tmp_path: Path) -> None:
     lines = "ENV HERE=/app\nENV PATH=$HERE/bin:/usr/bin\n"
     found = imported(tmp_path, {"environment/Dockerfile": DOCKERFILE + lines})
     assert "the tests get PATH" in found.findings[0]
-    assert task_of(tmp_path, found).judge.mode == "shared"
+    assert "tier shared" in found.findings[0]
 
 
 def test_tests_with_a_container_of_their_own(tmp_path: Path) -> None:
@@ -318,14 +301,9 @@ def test_files_beside_the_working_folder_are_inputs(tmp_path: Path) -> None:
 
 def test_a_working_folder_inside(tmp_path: Path) -> None:
     """The folder at the top is the workspace, and the commands run in the inner one."""
-    changed = DOCKERFILE.replace("WORKDIR /app", "WORKDIR /srv/site/src") + "COPY data/numbers.txt ./n.txt\n"
-    found = imported(
-        tmp_path,
-        {
-            "environment/Dockerfile": changed.replace("COPY data/ /app/data/\n", ""),
-            "tests/test_outputs.py": CHECKS.replace("/app", "/srv/site"),
-        },
-    )
+    dockerfile = "FROM python:3.13-slim\nWORKDIR /srv/site/src\nCOPY data/numbers.txt ./n.txt\n"
+    tests = CHECKS.replace("/app", "/srv/site")
+    found = imported(tmp_path, {"environment/Dockerfile": dockerfile, "tests/test_outputs.py": tests})
     task = task_of(tmp_path, found)
     assert "workspace/src/n.txt" in found.files
     assert "cd src && bash /work/src/solve.sh" in str(task.trial.command)

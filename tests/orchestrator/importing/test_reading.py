@@ -1,6 +1,5 @@
 """What reading tells of how an evaluator uses a program."""
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -102,10 +101,11 @@ def test_named_tuples_and_async_functions(tmp_path: Path) -> None:
     )
     source = write(tmp_path, evaluator__py=evaluator, initial_program__py=NAMED, config__yaml=None)
     driver = read(ImportRequest(source, "small")).files["judge/judge.py"].decode()
-    call = next(it for it in ast.walk(ast.parse(driver)) if isinstance(it, ast.Call))
-    given = {it.arg: ast.literal_eval(it.value) for it in call.keywords}
-    assert given["functions"] == ["search", "find"]
-    assert given["coroutines"] == ["search", "find", "Solver.solve"]
-    assert given["tuples"] == {"Point": ["x", "y"], "Size": ["wide"], "Route": ["length", "stops"]}
-    assert given["classes"] == ["Rich", "Solver"]
-    assert "constants" not in given
+    for told in (
+        "functions=['search', 'find'],",
+        "coroutines=['search', 'find', 'Solver.solve'],",
+        "tuples={'Point': ['x', 'y'], 'Size': ['wide'], 'Route': ['length', 'stops']},",
+        "classes=['Rich', 'Solver'],",
+    ):
+        assert told in driver
+    assert "constants=" not in driver

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.importing import Imported, ImportRequest, write_task
+from orchestrator.importing import Imported, ImportRequest
 from orchestrator.importing.shinka import read
-from orchestrator.task import Task, TaskError, load_task
-from orchestrator.task.snapshot import snapshot
+from orchestrator.task import TaskError
+from tests.orchestrator.importing.openevolve_tasks import task_of
 
 PROGRAM = (
     "# EVOLVE-BLOCK-START\ndef step(x):\n    return x\n# EVOLVE-BLOCK-END\n\n\ndef run(seed):\n    return step(seed)\n"
@@ -28,6 +28,7 @@ MESSAGE = "Let run(seed) be large."
 job = LocalJobConfig(eval_program_path="evaluate.py", time="01:02:03")
 evo = dict(task_sys_msg=MESSAGE, num_generations=9, llm_models=[])
 """
+SETTINGS = "job_config: {time: '01:02:03'}\nevo_config: {task_sys_msg: Let run(seed) be large., num_generations: 9}\n"
 
 
 def imported(folder: Path, **files: str) -> Imported:
@@ -37,22 +38,9 @@ def imported(folder: Path, **files: str) -> Imported:
     return read(ImportRequest(folder, "small"))
 
 
-def task_of(tmp_path: Path, found: Imported) -> Task:
-    write_task(found, tmp_path / "here")
-    task = load_task(tmp_path / "here")
-    snapshot(task, tmp_path / "here")
-    return task
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
-    [
-        ("run_evo.py", RUN_EVO),
-        (
-            "shinka_small.yaml",
-            "job_config: {time: '01:02:03'}\nevo_config: {task_sys_msg: Let run(seed) be large., num_generations: 9}\n",
-        ),
-    ],
+    [("run_evo.py", RUN_EVO), ("shinka_small.yaml", SETTINGS)],
 )
 def test_a_whole_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
     """Statement, time and attempts come from the settings, in Python or YAML, which are read and never run."""
@@ -82,13 +70,6 @@ def test_enumerations_of_a_file_that_both_sides_have(tmp_path: Path) -> None:
     driver = found.files["judge/judge.py"].decode()
     assert "enums=['signs.Sign', 'signs.Loud']," in driver
     assert "enums" not in imported(tmp_path / "other").files["judge/judge.py"].decode()
-
-
-def test_without_settings(tmp_path: Path) -> None:
-    """A task of two files has defaults, and says so."""
-    found = imported(tmp_path / "there")
-    assert task_of(tmp_path, found).limits.wall == 300
-    assert any("since the settings name no time" in line for line in found.mapped)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def test_only_what_was_made_is_removed(tmp_path: Path) -> None:
     assert everything(at) == before
     write_task(good(tmp_path), at / "here")
     assert load_task(at / "here").name == "small"
+    assert (at / "here").stat().st_mode == at.stat().st_mode, "others may read it"
     assert before < everything(at)
     assert sorted(it.name for it in at.iterdir()) == [kept.parent.name, "here"]
 
@@ -42,39 +43,17 @@ def test_parents_go_with_a_task_that_failed(tmp_path: Path) -> None:
     (tmp_path / "was").mkdir()
     with pytest.raises(TaskError):
         write_task(BAD, tmp_path / "was" / "new" / "newer" / "here")
+    with pytest.raises(TaskError, match="cannot be written"):
+        write_task(good(tmp_path), tmp_path / "was" / "new" / ("x" * 300) / "here")
     assert not everything(tmp_path / "was")
     write_task(good(tmp_path), tmp_path / "was" / "new" / "newer" / "here")
     assert load_task(tmp_path / "was" / "new" / "newer" / "here").name == "small"
 
 
-def test_a_way_that_cannot_be_made(tmp_path: Path) -> None:
-    """One line, and the folders that were made on the way are gone."""
-    with pytest.raises(TaskError, match="cannot be written"):
-        write_task(good(tmp_path), tmp_path / "new" / ("x" * 300) / "here")
-    assert not (tmp_path / "new").exists()
-
-
-def test_others_may_read_the_task(tmp_path: Path) -> None:
-    """The folder has the rights that a new folder has here."""
-    (tmp_path / "usual").mkdir()
-    write_task(good(tmp_path), tmp_path / "here")
-    assert (tmp_path / "here").stat().st_mode == (tmp_path / "usual").stat().st_mode
-
-
 ODD_NAMES = [
-    "../out",
-    "/tmp/out",
-    "workspace/../../out",
-    "workspace//x",
-    "workspace/.git/config",
-    "workspace/a/.GIT/hooks/x",
-    "workspace/a\0b",
-    "workspace/a\nb",
-    "workspace/\x1b[2J",
-    "workspace/\u202ea",
-    "workspace/\ud800",
-    f"workspace/{'a' * 256}",
-    f"workspace/{'a/' * 1000}a",
+    *("../out", "/tmp/out", "workspace/../../out", "workspace//x", "workspace/.git/config", "workspace/a/.GIT/hooks/x"),
+    *("workspace/a\0b", "workspace/a\nb", "workspace/\x1b[2J", "workspace/\u202ea", "workspace/\ud800"),
+    *(f"workspace/{'a' * 256}", f"workspace/{'a/' * 1000}a"),
 ]
 
 

@@ -18,12 +18,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     """Runs an evaluator on functions and gives the channel, with what was handed over."""
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    for name in (
-        "BLASTDOOR_STUB_SOCKET",
-        "BLASTDOOR_STUB_SEEN",
-        "EVO_RESULT_PATH",
-        "PYTHONPATH",
-    ):
+    for name in ("BLASTDOOR_STUB_SOCKET", "BLASTDOOR_STUB_SEEN", "EVO_RESULT_PATH", "PYTHONPATH"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
     monkeypatch.setenv("BLASTDOOR_SEED", "7")
     for name, place in {"RESULT_PATH": "result.json", "TRACES_DIR": "traces", "METRICS_PATH": "m.csv"}.items():

@@ -52,11 +52,11 @@ class Channel:
 
         def serve() -> None:
             with suppress(self.ended):
-                candidate._answer_all(served, functions if callable(functions) else lambda: functions, again)
+                candidate.answer_all(served, functions if callable(functions) else lambda: functions, again)
 
         self._thread = threading.Thread(target=serve, daemon=True)
         self._thread.start()
-        names = decode(self._ask(b"L")[1:])
+        names = decode(self.ask(b"L")[1:])
         self._next = b"B" + encode({"median": 0.001, "jitter": 0.001, "functions": names})
 
     def receive(self) -> tuple[bytes, memoryview]:
@@ -67,9 +67,9 @@ class Channel:
         if wish[:1] == b"F":
             self.finished = decode(wish[1:])
         else:
-            self._next = b"R" + struct.pack("<d", self.elapsed_s) + self._ask(wish)
+            self._next = b"R" + struct.pack("<d", self.elapsed_s) + self.ask(wish)
 
-    def _ask(self, request: bytes) -> bytes:
+    def ask(self, request: bytes) -> bytes:
         self._asked.put(request)
         return self._answered.get()
 

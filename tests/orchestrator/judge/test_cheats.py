@@ -4,8 +4,10 @@ import json
 import math
 import pickle
 import struct
+import sys
 import unittest.mock
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,11 +35,8 @@ with judging():
     if not isinstance(circles, list) or len(circles) != 2:
         raise BadOutput("two circles are wanted")
     rows = [[number(value) for value in row] for row in circles if isinstance(row, list) and len(row) == 3]
-    if len(rows) != 2:
-        raise BadOutput("x, y and r are wanted")
-    for x, y, r in rows:
-        if not (0 <= r <= x <= 1 - r and r <= y <= 1 - r):
-            raise BadOutput("outside")
+    if len(rows) != 2 or not all(0 <= r <= x <= 1 - r and r <= y <= 1 - r for x, y, r in rows):
+        raise BadOutput("x, y and r within the square are wanted")
     (x, y, r), (a, b, s) = rows
     if (x - a) ** 2 + (y - b) ** 2 < (r + s) ** 2:
         raise BadOutput("overlap")
@@ -69,37 +68,46 @@ def oracles(
     )
 
 
-def names(found: list[Oracle]) -> list[str]:
-    return [oracle.name for oracle in found]
-
-
-def scored(tmp_path: Path, code: str, outputs: Mapping[str, bytes]) -> float | None:
-    chamber = Chamber(tmp_path)
-    for name, data in outputs.items():
-        path = chamber.candidate / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    ran = chamber.run(code)
-    try:
-        return parse_result(ran.outputs).score if ran.code == 0 else None
-    except ResultRefused:
-        return None
+# A process for each folder, from one that has imported nothing of a judge's yet.
+EACH = """
+import os, sys
+code = compile(sys.argv[1], "judge.py", "exec")
+for folder in sys.argv[2:]:
+    child = os.fork()
+    if not child:
+        os.chdir(folder + "/judge")
+        os.environ.update(BLASTDOOR_OUTPUTS=folder + "/outputs", BLASTDOOR_RESULT_PATH=folder + "/out/result.json")
+        try:
+            exec(code, {"__name__": "__main__"})
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        open(folder + "/out/failed", "x").close()
+"""
 
 
 def winners(tmp_path: Path, code: str) -> set[str]:
     """The cheats that this judge puts above the baseline."""
-    honest = tmp_path / "honest"
-    honest.mkdir()
-    baseline = scored(honest, code, PACKING)
-    assert baseline == pytest.approx(0.4)
-    won = set()
-    for place, oracle in enumerate(oracles(PACKING, quick=True)):
+    tried: dict[str, Mapping[str, bytes]] = {"": PACKING}
+    tried |= {oracle.name: oracle.outputs for oracle in oracles(PACKING, quick=True)}
+    chambers = {}
+    for place, (name, outputs) in enumerate(tried.items()):
         folder = tmp_path / str(place)
         folder.mkdir()
-        score = scored(folder, code, oracle.outputs)
-        if score is not None and baseline is not None and score > baseline:
-            won.add(oracle.name)
-    return won
+        chambers[name] = Chamber(folder)
+        for path, data in outputs.items():
+            (folder / "outputs" / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "outputs" / path).write_bytes(data)
+    chambers[""].call([sys.executable, "-c", EACH, code, *(str(it.out.parent) for it in chambers.values())])
+    scores: dict[str, float] = {}
+    for name, chamber in chambers.items():
+        left = chamber.harvest()
+        with suppress(ResultRefused):
+            score = None if "failed" in left else parse_result(left).score
+            scores |= {} if score is None else {name: score}
+    assert scores[""] == pytest.approx(0.4)
+    return {name for name, score in scores.items() if score > scores[""]}
 
 
 def naive(setup: str = "", trust: str = "") -> str:
@@ -116,21 +124,21 @@ def test_t38_nan_hides_from_comparisons(tmp_path: Path) -> None:
     assert winners(tmp_path, naive()) == {"NaN twice, the rest large"}
 
 
-def test_t36_a_seeded_result(tmp_path: Path) -> None:
-    """A judge that looks for a result among the outputs believes the candidate."""
-    trust = 'if os.path.exists(outputs + "/score.json"): score = json.load(open(outputs + "/score.json"))["score"]'
-    assert "result beside" in winners(tmp_path, naive(trust=trust))
+HOLES = {
+    "result beside": (
+        'if os.path.exists(outputs + "/score.json"): score = json.load(open(outputs + "/score.json"))["score"]',
+        "",
+    ),
+    "score in the output": ('score = packing.get("score", score)', ""),
+    "planted modules": ("", 'sys.path.insert(0, os.environ["BLASTDOOR_OUTPUTS"])\nimport statistics'),
+}
 
 
-def test_t36_a_score_in_the_output(tmp_path: Path) -> None:
-    """A judge that takes the candidate's own word is found out."""
-    assert "score in the output" in winners(tmp_path, naive(trust='score = packing.get("score", score)'))
-
-
-def test_t32_planted_modules(tmp_path: Path) -> None:
-    """A judge that imports from the outputs runs the candidate's code."""
-    setup = 'sys.path.insert(0, os.environ["BLASTDOOR_OUTPUTS"])\nimport statistics'
-    assert "planted modules" in winners(tmp_path, naive(setup=setup))
+@pytest.mark.parametrize("cheat", HOLES)
+def test_t32_t36_a_judge_with_a_hole(tmp_path: Path, cheat: str) -> None:
+    """One that looks for a result among the outputs, takes the candidate's own word, or imports from the outputs."""
+    trust, setup = HOLES[cheat]
+    assert cheat in winners(tmp_path, naive(setup, trust))
 
 
 def test_the_set_is_what_was_promised() -> None:
@@ -142,8 +150,8 @@ def test_the_set_is_what_was_promised() -> None:
         "every row twice", "nested deeply", "empty lists", "only one item: only the last", "code for data",
         "the input copied", "one figure alone: count = 0", "what another task wants: labels", "nothing for numbers",
     }  # fmt: skip
-    assert wanted <= set(names(made))
-    assert len(set(names(made))) == len(made)
+    assert wanted <= {it.name for it in made}
+    assert len({it.name for it in made}) == len(made)
     assert all(oracle.why and oracle.outputs != PACKING for oracle in made)
 
 
@@ -160,13 +168,8 @@ def test_the_forged_score_follows_the_goal() -> None:
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
-        (PACKING["packing.json"], Json),
-        (b'{"a": 1}\n{"a": 2}\n', Json),
-        (b"id,x\n1,2.5\n", Table),
-        (ARRAY, Array),
-        (b"\x7fELF\xff", Opaque),
-        (b"only words", Opaque),
-        (b"", Opaque),
+        *((PACKING["packing.json"], Json), (b'{"a": 1}\n{"a": 2}\n', Json), (b"id,x\n1,2.5\n", Table), (ARRAY, Array)),
+        *((b"\x7fELF\xff", Opaque), (b"only words", Opaque), (b"", Opaque)),
     ],
 )
 def test_formats(data: bytes, kind: type) -> None:
@@ -229,7 +232,7 @@ def test_t25_a_pickle_that_equals_everything() -> None:
     (made,) = [oracle for oracle in oracles({"a.npy": ARRAY, "b.pkl": b"x"}) if oracle.name == "a pickled object"]
     assert pickle.loads(made.outputs["b.pkl"]) is unittest.mock.ANY  # noqa: S301  # our own bytes
     assert made.outputs["a.npy"].endswith(made.outputs["b.pkl"])
-    assert "a pickled object" not in names(oracles(PACKING))
+    assert "a pickled object" not in [it.name for it in oracles(PACKING)]
 
 
 def test_sizes() -> None:

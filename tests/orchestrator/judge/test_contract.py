@@ -116,27 +116,24 @@ def a_megabyte_of(piece: bytes) -> dict[str, bytes]:
     return {"result.json": b'{"score": 1, "x": [' + body + b"]}"}
 
 
-@pytest.mark.parametrize("piece", [b"0,", b'"\\"",', b"1e9,"])
-def test_t54_many_small_values(piece: bytes) -> None:
+def test_t54_many_small_values() -> None:
     """A full megabyte of small values is read in seconds, not in minutes."""
-    files = a_megabyte_of(piece)
-    assert parse_result(files).score == 1
+    files = a_megabyte_of(b'"\\"",1e9,')
     assert least_time(lambda: parse_result(files), 15) < 15
 
 
-@pytest.mark.parametrize("piece", [b"{},", b"[],", b'{"a":[]},'])
-def test_t82_many_lists(piece: bytes) -> None:
+def test_t82_many_lists() -> None:
     """A full megabyte of lists and objects would keep every thread from its turn while they are made: refused."""
-    with pytest.raises(ResultRefused, match="more than 50000 lists and objects"):
-        parse_result(a_megabyte_of(piece))
+    for piece in (b"{},", b"[],", b'{"a":[]},'):
+        with pytest.raises(ResultRefused, match="more than 50000 lists and objects"):
+            parse_result(a_megabyte_of(piece))
 
 
 def test_t45_only_the_detail_quotes_the_judge() -> None:
     """The code is one of a closed list; what the judge wrote is in the detail, for the user, alone."""
     with pytest.raises(ResultRefused) as refused:
         result({"score": 1, "metrics": {SECRET: "x"}})
-    assert SECRET in refused.value.detail
-    assert SECRET not in refused.value.code
+    assert (SECRET in refused.value.detail, SECRET in refused.value.code) == (True, False)
 
 
 def test_a_plain_result() -> None:
@@ -159,13 +156,9 @@ def test_a_plain_result() -> None:
 
 
 def test_absent_and_null_are_the_same() -> None:
-    """Optional fields may be null, as some languages write them."""
+    """Optional fields may be null, as some languages write them. No solution needs no score: it is missing, not 0."""
     empty = result({"score": 1, "valid": None, "metrics": None, "tasks": None, "tasks_meta": None, "notes": None})
     assert empty == result({"score": 1})
-
-
-def test_no_solution_needs_no_score() -> None:
-    """A result that is not valid may leave the score out; it is then missing, not zero."""
     read = result({"valid": False, "notes": "overlaps"})
     assert (read.score, read.valid, read.values) == (None, False, {})
     assert result({"valid": False, "score": 0.5}).score == 0.5
@@ -177,10 +170,10 @@ def test_unknown_keys_are_listed() -> None:
 
 
 def test_notes_are_cut() -> None:
-    """Long notes do not cost the run, and no NUL gets into a database."""
-    read = result({"score": 1, "notes": "\0" + "x" * 10_000})
+    """Long notes do not cost the run, no NUL gets into a database, and brackets in them are no depth."""
+    read = result({"score": 1, "notes": "\0" + '[{"' * 4_000})
     assert len(read.notes) == 4000
-    assert read.notes.startswith("\ufffdx")
+    assert read.notes.startswith("\ufffd[{")
     assert read.notes.endswith("…")
 
 
@@ -190,11 +183,6 @@ def test_counts_are_capped() -> None:
     assert fault({"result.json": json.dumps({"score": 1, "tasks": many}).encode()}) is ResultFault.BAD_FIELD
     assert fault({"result.json": json.dumps({"score": 1, "metrics": many}).encode()}) is ResultFault.BAD_FIELD
     assert fault({"result.json": GOOD}, Caps(result_bytes=5)) is ResultFault.TOO_LARGE
-
-
-def test_brackets_in_a_text_are_no_depth() -> None:
-    """Only structure counts."""
-    assert result({"score": 1, "notes": '[{"' * 100}).score == 1
 
 
 def test_files_beside_are_no_result() -> None:

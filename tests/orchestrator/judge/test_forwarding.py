@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from orchestrator.judge.relay import Met, Side, _Conversation, _Refused
+from orchestrator.judge.relay import Conversation, Met, NotAllowed, Side
 from orchestrator.judge.turns import TooLate, Turn
-from orchestrator.loop.calling import _Turn as CallingTurn
+from orchestrator.loop.calling import SeatTurn
 from sandbox import Incoming, Limits, Reply
 
 PATIENT_S = 60.0
@@ -38,10 +38,10 @@ class Stub:
         return None
 
 
-def conversation(incoming: Incoming, *, hangs: bool = False, wall_s: float = PATIENT_S) -> tuple[_Conversation, Met]:
+def conversation(incoming: Incoming, *, hangs: bool = False, wall_s: float = PATIENT_S) -> tuple[Conversation, Met]:
     met = Met(seed="7")
-    it = _Conversation(met, Turn(Stub(incoming), wall_s), Limits())
-    it._turns[Side.CANDIDATE] = Turn(Stub(incoming, hangs=hangs), wall_s, is_timed=True)
+    it = Conversation(met, Turn(Stub(incoming), wall_s), Limits())
+    it.turns[Side.CANDIDATE] = Turn(Stub(incoming, hangs=hangs), wall_s, is_timed=True)
     return it, met
 
 
@@ -50,12 +50,12 @@ async def test_who_is_late(late: Side) -> None:
     """A judge that does not send the rest is late itself; a candidate that has it all, and does not answer, is."""
     incoming = Incoming(b"S", len(REST))
     it, met = conversation(incoming, hangs=True, wall_s=0.3)
-    request = await it._wish(b"B")
+    request = await it.wish(b"B")
     assert request is incoming
     if late is Side.CANDIDATE:
         incoming.take(REST)
     with pytest.raises(TooLate):
-        await it._serve(request)
+        await it.serve(request)
     assert met.late is late
 
 
@@ -63,14 +63,14 @@ async def test_the_judge_pays_for_what_it_was_waited_for() -> None:
     """And the candidate for its own time only."""
     incoming = Incoming(b"S", len(REST))
     it, met = conversation(incoming)
-    serving = asyncio.create_task(it._serve(await it._wish(b"B")))
+    serving = asyncio.create_task(it.serve(await it.wish(b"B")))
     for _ in range(20):
         await asyncio.sleep(0)  # until the rest is waited for
     await asyncio.sleep(0.05)
     incoming.take(REST)
     assert (await serving)[9:] == b"VN"
-    assert it._turns[Side.CANDIDATE].left_s == PATIENT_S - 0.01
-    assert it._turns[Side.JUDGE].left_s < PATIENT_S - 0.04
+    assert it.turns[Side.CANDIDATE].left_s == PATIENT_S - 0.01
+    assert it.turns[Side.JUDGE].left_s < PATIENT_S - 0.04
     assert (met.calls, met.late) == (1, None)
 
 
@@ -78,10 +78,10 @@ async def test_nothing_but_a_call_is_handed_on() -> None:
     """What no judge may say breaks the protocol here, too, before the candidate gets a byte."""
     incoming = Incoming(b"S", len(REST))
     it, met = conversation(incoming)
-    request = await it._wish(b"B")
+    request = await it.wish(b"B")
     incoming.take(b"H" + REST[1:])
-    with pytest.raises(_Refused):
-        await it._serve(request)
+    with pytest.raises(NotAllowed):
+        await it.serve(request)
     assert met.broken == "a request that nobody knows"
 
 
@@ -90,7 +90,7 @@ async def test_a_tape_wants_it_whole() -> None:
     it, met = conversation(Incoming(b"S", len(REST)))
     met.tape = object()  # type: ignore[assignment]  # that there is one is all that counts
     with pytest.raises(AssertionError):
-        await it._wish(b"B")
+        await it.wish(b"B")
 
 
 class HeardLate(Stub):
@@ -102,8 +102,8 @@ class HeardLate(Stub):
         return Reply(b"V", 0.01)
 
 
-@pytest.mark.parametrize("turn", [Turn, CallingTurn])
-async def test_a_call_is_late_by_the_clock(turn: type[Turn | CallingTurn]) -> None:
+@pytest.mark.parametrize("turn", [Turn, SeatTurn])
+async def test_a_call_is_late_by_the_clock(turn: type[Turn | SeatTurn]) -> None:
     """Not by when it was sent or heard: what the clock and our own loop took is nobody's time."""
     asked = turn(HeardLate(Incoming(b"S", 1)), 0.05)
     assert await asked.ask(b"C")

@@ -4,7 +4,7 @@ import json
 import math
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.judge.contract import Result, ResultRefused, parse_result
@@ -21,35 +21,9 @@ VALUES = st.recursive(
 KEYS = ["score", "valid", "metrics", "tasks", "tasks_meta", "notes", "more"]
 RESULTS = st.dictionaries(st.sampled_from(KEYS), VALUES)
 PIECES = st.sampled_from(
-    [
-        '{"score": ',
-        "1",
-        "-",
-        "1e999",
-        "NaN",
-        ', "metrics": {',
-        '"a": ',
-        "}",
-        "{",
-        "[",
-        "]",
-        '"',
-        "\\u",
-        "d800",
-        ",",
-        "9" * 500,
-    ]
+    ['{"score": ', "1", "-", "1e999", "NaN", ', "metrics": {', '"a": ', *'}{[]",', "\\u", "d800", "9" * 500]
 )
 TABLES = st.lists(st.sampled_from(["step", ",", "\n", "1", "2", "nan", '"', "a (lower is better)", "\0", "\x1b"]))
-
-
-def check(outputs: dict[str, bytes]) -> None:
-    """What must be true of any outputs."""
-    result = read(outputs)
-    if isinstance(result, Result):
-        assert_plain(result)
-    else:
-        assert result.isprintable()
 
 
 def read(outputs: dict[str, bytes]) -> Result | str:
@@ -59,7 +33,12 @@ def read(outputs: dict[str, bytes]) -> Result | str:
         return str(refused)
 
 
-def assert_plain(result: Result) -> None:
+def check(outputs: dict[str, bytes]) -> None:
+    """What must be true of any outputs."""
+    result = read(outputs)
+    if isinstance(result, str):
+        assert result.isprintable()
+        return
     assert result.score is not None or not result.valid
     numbers = [*result.values.values(), *result.tasks.values(), *(trace.score for trace in result.traces)]
     assert all(type(number) is float and math.isfinite(number) for number in numbers)
@@ -77,28 +56,24 @@ def test_arbitrary_bytes(result: bytes, table: bytes, trace: bytes) -> None:
 
 
 @given(RESULTS, VALUES)
-@settings(max_examples=3 * settings().max_examples)
 def test_arbitrary_values(result: dict[str, object], trace: object) -> None:
     """JSON of the right shape with anything in it."""
     check({"result.json": json.dumps(result).encode(), "traces/a.json": json.dumps(trace).encode()})
 
 
 @given(st.lists(PIECES, max_size=20).map("".join))
-@settings(max_examples=3 * settings().max_examples)
 def test_pieces(text: str) -> None:
     """Pieces of results in any order."""
     check({"result.json": text.encode()})
 
 
 @given(TABLES.map("".join))
-@settings(max_examples=3 * settings().max_examples)
 def test_tables(text: str) -> None:
     """Pieces of tables in any order."""
     check({"result.json": b'{"score": 1}', "metrics.csv": text.encode()})
 
 
 @given(RESULTS)
-@settings(max_examples=2 * settings().max_examples)
 def test_the_standard_parser_agrees(result: dict[str, object]) -> None:
     """What is taken means what any JSON parser says that it means."""
     data = json.dumps(result).encode()

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from orchestrator.judge import guest
+from orchestrator.judge.helpers import GUEST
 
 SOLVE = """
 from collections import defaultdict
@@ -26,17 +26,24 @@ class Solver:
 made = Solver()
 limit = 3
 """
-ASK = "from pathlib import Path; import blastdoor_candidate as c; print(*sorted(c._functions_of(Path('solve.py'))))"
+ASK = "from pathlib import Path; import blastdoor_candidate as c; print(*sorted(c.functions_of(Path({!r}))))"
+
+
+def told(folder: Path, code: str) -> list[str]:
+    """What a Python of its own says, which has the modules of a candidate's chamber."""
+    env = {"PYTHONPATH": str(GUEST)}
+    words = [sys.executable, "-c", code]
+    return subprocess.check_output(words, cwd=folder, env=env, text=True, timeout=60).split()
 
 
 def test_only_what_the_file_defines(tmp_path: Path) -> None:
-    """What it imports, keeps private or cannot be called is not served."""
+    """What it imports, keeps private or cannot be called is not served. One that only lies in a package, and imports
+    nothing from it, is loaded alone, as if there were none.
+    """
+    (tmp_path / "__init__.py").write_text("raise RuntimeError('for others')\n")
     (tmp_path / "solve.py").write_text(SOLVE)
-    env = {"PYTHONPATH": str(Path(next(iter(guest.__path__))))}
-    told = subprocess.run(
-        [sys.executable, "-c", ASK], cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60
-    )
-    assert told.stdout.decode().split() == ["Solver", "made", "solve"]
+    assert told(tmp_path, ASK.format("solve.py")) == ["Solver", "made", "solve"]
+    assert told(tmp_path.parent, ASK.format(f"{tmp_path.name}/solve.py")) == ["Solver", "made", "solve"]
 
 
 PACKAGE = {
@@ -55,32 +62,17 @@ def test_a_package(tmp_path: Path) -> None:
     for name, text in PACKAGE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    env = {"PYTHONPATH": str(Path(next(iter(guest.__path__))))}
     for file, served in [("program/__init__.py", ["drawn", "solve"]), ("program/deep/inner.py", ["twice"])]:
-        ask = ASK.replace("solve.py", file) + "; import random; random.seed(1)"
-        told = subprocess.run(
-            [sys.executable, "-c", ask], cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60
-        )
-        assert told.stdout.decode().split() == served
-
-
-def test_a_file_that_only_lies_in_a_package(tmp_path: Path) -> None:
-    """One that imports nothing from its package is loaded alone, as if there were none."""
-    (tmp_path / "program").mkdir()
-    (tmp_path / "program" / "__init__.py").write_text("raise RuntimeError('for others')\n")
-    (tmp_path / "program" / "solve.py").write_text(SOLVE)
-    env = {"PYTHONPATH": str(Path(next(iter(guest.__path__))))}
-    ask = ASK.replace("solve.py", "program/solve.py")
-    told = subprocess.run(
-        [sys.executable, "-c", ask], cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60
-    )
-    assert told.stdout.decode().split() == ["Solver", "made", "solve"]
+        assert told(tmp_path, ASK.format(file) + "; import random; random.seed(1)") == served
 
 
 DRAW = """
-from blastdoor_relay import Candidate
-one = Candidate.__new__(Candidate)
-one.seed, one._drawn = 5, 0
+from types import SimpleNamespace
+import blastdoor_relay
+from blastdoor_values import encode
+begun = b"B" + encode({"median": 0.0, "jitter": 0.0, "functions": []})
+blastdoor_relay.Frames = lambda: SimpleNamespace(receive=lambda: (b"", memoryview(begun)))
+one = blastdoor_relay.Candidate()
 first, second = one.rng(), one.rng()
 print(first.random(), second.random(), first.getstate() == second.getstate())
 """
@@ -88,12 +80,8 @@ print(first.random(), second.random(), first.getstate() == second.getstate())
 
 def test_a_generator_for_each_question(tmp_path: Path) -> None:
     """Drawn from the seed alone, so that they can be drawn again, and none continues another."""
-    env = {"PYTHONPATH": str(Path(next(iter(guest.__path__))))}
-    told = [
-        subprocess.run([sys.executable, "-c", DRAW], cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60)
-        for _ in range(2)
-    ]
-    assert told[0].stdout == told[1].stdout
-    first, second, same = told[0].stdout.decode().split()
+    code = "import os; os.environ['BLASTDOOR_SEED'] = '5'\n" + DRAW
+    first, second, same = told(tmp_path, code)
+    assert [first, second, same] == told(tmp_path, code)
     assert first != second
     assert same == "False"

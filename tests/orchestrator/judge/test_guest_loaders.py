@@ -55,22 +55,15 @@ def test_t49_names(folder: Path, name: str) -> None:
         load_bytes(name)
 
 
-def test_t47_links(folder: Path) -> None:
-    """No link is followed, neither of a file nor of a folder above it."""
+def test_t47_t50_no_plain_file(folder: Path) -> None:
+    """No link is followed, neither of a file nor of a folder above it; a pipe does not hang, a folder is no file."""
     (folder.parent / "secret").write_text("1")
     (folder / "link").symlink_to("../secret")
     (folder / "folder").symlink_to("..")
     (folder / "loop").symlink_to("loop")
-    for name in ("link", "folder/secret", "loop"):
-        with pytest.raises(BadOutput):
-            load_json(name)
-
-
-def test_t50_no_plain_file(folder: Path) -> None:
-    """A pipe does not hang, a folder is no file."""
     os.mkfifo(folder / "pipe")
-    (folder / "folder").mkdir()
-    for name in ("pipe", "folder", "absent"):
+    (folder / "inner").mkdir()
+    for name in ("link", "folder/secret", "loop", "pipe", "inner", "absent"):
         with pytest.raises(BadOutput):
             load_bytes(name)
 
@@ -109,26 +102,7 @@ def test_t54_json(folder: Path, name: str) -> None:
         load_json("a.json")
 
 
-PIECES = [
-    "[",
-    "]",
-    "{",
-    "}",
-    '"',
-    '"a"',
-    ":",
-    ",",
-    "1",
-    "-",
-    ".5",
-    "e9",
-    "1e999",
-    "NaN",
-    "true",
-    "\\",
-    "\\ud800",
-    "9" * 401,
-]
+PIECES = [*'[]{}":,1-\\', '"a"', ".5", "e9", "1e999", "NaN", "true", "\\ud800", "9" * 401]
 SOUP = st.lists(st.sampled_from(PIECES), max_size=12).map(lambda pieces: "".join(pieces).encode())
 WRITTEN = st.recursive(
     st.one_of(st.floats(), st.integers(), st.text(max_size=5), st.booleans()),
@@ -171,13 +145,7 @@ def test_csv(folder: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"a,b\n1\n",
-        b'a\n"b',
-        b"a\n\0\n",
-        b"\xff",
-        b"a\n" * 6,
-        b"a,b,c,d\n",
-        b'"' + b"a" * 200_000 + b'"',
+        *(b"a,b\n1\n", b'a\n"b', b"a\n\0\n", b"\xff", b"a\n" * 6, b"a,b,c,d\n", b'"' + b"a" * 200_000 + b'"'),
         b"a" * 300_001,
     ],
 )
@@ -269,16 +237,12 @@ HOSTILE_NPY = {
 
 @pytest.mark.parametrize("name", HOSTILE_NPY)
 def test_t55_npy(folder: Path, name: str) -> None:
-    """Anything but plain finite numbers of exactly the length that the header says is BadOutput."""
+    """Anything but plain finite numbers of exactly the length that the header says is BadOutput; NaN on request."""
     npy(folder, HOSTILE_NPY[name])
     with pytest.raises(BadOutput):
         load_npy("a.npy")
-
-
-def test_nan_on_request(folder: Path) -> None:
-    """A judge may ask for them."""
-    npy(folder, HOSTILE_NPY["NaN"])
-    assert math.isnan(load_npy("a.npy", allow_nan=True)[1])
+    if name == "NaN":
+        assert math.isnan(load_npy("a.npy", allow_nan=True)[1])
 
 
 def test_t55_nothing_is_unpickled(folder: Path, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def through_the_door(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Loads:
         path = folder / "program.py"
         again = [sys.executable, "-m", "blastdoor_candidate", str(path)]
         names = ("solve", "everywhere", "where", "alive", "leave")
-        return judge(evaluator, lambda: candidate._functions_of(path), names, classes=["Counter"], again=again)
+        return judge(evaluator, lambda: candidate.functions_of(path), names, classes=["Counter"], again=again)
 
     return run
 

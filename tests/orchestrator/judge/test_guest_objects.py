@@ -1,6 +1,7 @@
 """Objects and classes of a program behind the door, as an evaluator finds them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -60,11 +61,7 @@ def test_objects_go_back_to_the_candidate(judge: Judge, how: str) -> None:
 def test_objects_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
     """A candidate that answers another process with objects is called there as here, and sees them again."""
     script = "several = program['make']()\nprint(several[0].solve(5) + program['first'](several=several))\n"
-    offered: Functions = {
-        "Solver": Solver,
-        "make": lambda: [Solver(3)],
-        "first": lambda several: several[0].solve(1),
-    }
+    offered: Functions = {"Solver": Solver, "make": lambda: [Solver(3)], "first": lambda several: several[0].solve(1)}
     assert judge(in_a_child(script), offered, wanted=["make", "first"], classes=["Solver"]).result["score"] == 18
 
 
@@ -106,15 +103,14 @@ def evaluate(program_path):
     return {"combined_score": tour.length + longer.length}
 """
     )
+    known: dict[str, Any] = {"wanted": ["solve"], "classes": ["Tour"], "fields": [*FIELDS, "Tour.missing"]}
     offered: Functions = {"solve": lambda: Tour(2.0)}
-    assert judge(evaluator, offered, wanted=["solve"], classes=["Tour"], fields=FIELDS).result["score"] == 5
-
-
-def test_fields_in_a_process_that_the_evaluator_starts(judge: Judge) -> None:
-    """As here."""
-    offered: Functions = {"solve": lambda: Tour(2.0)}
+    assert judge(evaluator, offered, **known).result["score"] == 5
     script = "tour = program['solve']()\nprint(tour.length + tour.order[0] + tour.order[0])\n"
-    assert judge(in_a_child(script), offered, wanted=["solve"], classes=["Tour"], fields=FIELDS).result["score"] == 4
+    assert judge(in_a_child(script), offered, **known).result["score"] == 4
+    result = judge(evaluator.replace("tour.length", "tour.missing"), offered, **known).result
+    assert result["valid"] is False
+    assert "AttributeError: 'Tour' object has no attribute 'missing'" in result["notes"]
 
 
 class Model:
@@ -140,15 +136,6 @@ def evaluate(program_path):
     result = judge(hidden, offered, wanted=["make"], classes=["Model", "function"]).result
     assert result["valid"] is False
     assert "__globals__ of a candidate's object cannot be reached" in result["notes"]
-
-
-def test_a_field_that_a_candidate_does_not_have(judge: Judge) -> None:
-    """It is the candidate's failure, as in one process."""
-    evaluator = BY_SPEC + "def evaluate(path):\n    return {'combined_score': load(path).solve().missing}\n"
-    offered: Functions = {"solve": lambda: Tour(2.0)}
-    result = judge(evaluator, offered, wanted=["solve"], classes=["Tour"], fields=["Tour.missing"]).result
-    assert result["valid"] is False
-    assert "AttributeError: 'Tour' object has no attribute 'missing'" in result["notes"]
 
 
 class Shape:

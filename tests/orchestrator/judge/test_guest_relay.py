@@ -9,6 +9,7 @@ import random
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -106,7 +107,7 @@ def _reply(taken: float, payload: bytes) -> bytes:
     return b"R" + struct.pack("<d", taken) + payload
 
 
-def candidate_of(guest: ModuleType, channel: Channel, monkeypatch: pytest.MonkeyPatch) -> Any:
+def candidate_of(guest: ModuleType, channel: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("BLASTDOOR_SEED", "7")
     monkeypatch.setattr(guest, "Frames", lambda: channel)
     monkeypatch.setattr(guest, "time", SimpleNamespace(monotonic=lambda: channel.now))
@@ -177,16 +178,17 @@ def test_every_answer_is_checked(guest: ModuleType, monkeypatch: pytest.MonkeyPa
         candidate.time("solve", question, check)
 
 
-def test_too_fast_for_any_number_of_calls(guest: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_fast_for_any_number_of_calls(guest: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It gets the least that can be told, never less and never nothing, and the orchestrator is told so."""
+    for name in ("RESULT_PATH", "TRACES_DIR", "METRICS_PATH"):
+        monkeypatch.setenv(f"BLASTDOOR_{name}", str(tmp_path / name))
     for work, at_most in ((0.0, True), (FAST_S, False)):
         channel = Channel(work=lambda _, work=work: work, jitter=lambda _: 0.001)  # type: ignore[misc]  # binds it
-        candidate = candidate_of(guest, channel, monkeypatch)
-        timing = candidate.time("solve", question, check)
+        candidate_of(guest, channel, monkeypatch)
+        with guest.relay() as candidate:
+            timing = candidate.time("solve", question, check)
         assert timing.resolved is not at_most
         assert 0 < timing.resolution <= timing.seconds <= timing.slowest
-        monkeypatch.setattr(guest, "_results", dict)
-        candidate._finish()
         assert channel.finished == ({"at-most": b""} if at_most else {})
 
 
@@ -202,7 +204,7 @@ def test_both_sides_reckon_alike(guest: ModuleType) -> None:
     """What the judge's module gives as the least is what the orchestrator holds it against."""
     for calls in (1, 3, 8, 300):
         met = Met(seed="7", calls=calls, jitter_s=0.02)
-        assert guest._resolution(0.02, calls) == met.resolution_s <= 0.02
+        assert guest.least_told(0.02, calls) == met.resolution_s <= 0.02
 
 
 @pytest.mark.parametrize("jitter", JITTERS)
@@ -228,7 +230,6 @@ def test_a_single_call_that_is_too_short(guest: ModuleType, monkeypatch: pytest.
     for _ in range(20):
         assert candidate.call("solve", 1).net >= candidate.channel.jitter
     assert channel.measured == 5
-    assert candidate._at_most
 
 
 def texts(rng: random.Random) -> tuple[str]:
@@ -275,14 +276,19 @@ def test_t27_a_long_answer_takes_nothing_off(guest: ModuleType, monkeypatch: pyt
 def test_a_rehearsal(guest: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge unpacks its own request, and sends back as many bytes as it was told."""
     sent: list[bytes] = []
-    candidate = candidate_of(guest, Channel(), monkeypatch)
-    received = iter([b"Q" + struct.pack("<I", 7) + b"C" + encode(["solve", "x" * 100]), _reply(0.5, b"")])
-    candidate._frames = SimpleNamespace(
-        receive=lambda: (b"nonce", memoryview(next(received))), send=lambda _, *parts: sent.append(b"".join(parts))
+    asked, begun = encode(["solve", "x" * 100]), encode({"median": 0.0, "jitter": 0.0, "functions": []})
+    answers = [
+        b"B" + begun,
+        _reply(1.0, b"V" + encode(b"")),
+        b"Q" + struct.pack("<I", 6) + b"C" + asked,
+        _reply(0.5, b""),
+    ]
+    frames = SimpleNamespace(
+        receive=lambda: (b"nonce", memoryview(answers.pop(0))), send=lambda _, *parts: sent.append(b"".join(parts))
     )
-    assert candidate._rehearsed("solve", ("x" * 100,), {}, 7) == 0.5
-    assert sent[0] == b"P" + struct.pack("<I", 7) + b"C" + encode(["solve", "x" * 100])
-    assert sent[1] == b"Q" + encode(["solve", "x" * 100])[:7]
+    reply = candidate_of(guest, frames, monkeypatch).call("solve", "x" * 100)
+    assert reply.work == 0.5
+    assert sent == [b"C" + asked, b"P" + struct.pack("<I", 6) + b"C" + asked, b"Q" + asked[:6]]
 
 
 def test_only_large_arguments_of_calls_that_nobody_times_are_streamed(

@@ -51,18 +51,18 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("how", LOOKS)
 def test_an_evaluator_that_looks(judge: Judge, text: Path, how: str) -> None:
     """It finds the candidate's text, and what it loads is still the stub."""
-    evaluator = f"{LOOKING}def evaluate(path):\n    load(path).solve(1)\n"
-    evaluator += f"    return {{'combined_score': {LOOKS[how]}}}\n"
+    evaluator = (
+        f"{LOOKING}def evaluate(path):\n    load(path).solve(1)\n    return {{'combined_score': {LOOKS[how]}}}\n"
+    )
     assert judge(evaluator, looks="program.py").result["score"] == len(TEXT) == text.stat().st_size
 
 
 DECOY = "def solve(x):\n    return 'decoy'\n"
 SHOWN = {
     "words in a string": f'NOTE = """\n{DECOY}"""\n{TEXT}',
-    "an earlier one": f"{DECOY}\n{TEXT}",
     "marks that end no line": "# \x0c \x1c \u2028 \x0c \x1c \u2028\n" + TEXT,
     "a carriage return": TEXT.replace("\n", "\r"),
-    "one in something else": f"{TEXT}\nif False:\n    {DECOY.splitlines()[0]} return 'decoy'\n",
+    "one in something else": f"{DECOY}\n{TEXT}\nif False:\n    {DECOY.splitlines()[0]} return 'decoy'\n",
 }
 
 
@@ -135,19 +135,20 @@ def test_who_would_find_the_stub(judge: Judge, text: Path, how: str, looks: str)
     assert judge(evaluator, looks=looks, stub_text=True).result["score"] == 2.0
 
 
-def test_who_finds_the_stub_after_a_call(judge: Judge) -> None:
-    """The candidate has no score then: one whose answer makes the evaluator look must not break the judge."""
-    evaluator = f"{LOOKING}def evaluate(path):\n    load(path).solve(1)\n    it = open(path).read()\n"
-    result = judge(f"{evaluator}    return {{'combined_score': 2.0}}\n").result
-    assert (result["valid"], "finds a stub's" in result["notes"]) == (False, True)
-
-
-def test_who_finds_the_stub_of_a_program_that_lacks_a_function(judge: Judge) -> None:
-    """It is that which is told: a candidate could leave a function out to make the evaluator look."""
-    evaluator = f"{LOOKING}def evaluate(path):\n    program = load(path)\n"
-    evaluator += "    return {'combined_score': 2.0 if hasattr(program, 'other') else len(open(path).read())}\n"
-    result = judge(evaluator, wanted=["solve", "other"]).result
-    assert (result["valid"], "has no function other" in result["notes"]) == (False, True)
+@pytest.mark.parametrize(
+    ("body", "wanted", "why"),
+    [
+        ("load(path).solve(1)\n    it = open(path).read()", ["solve"], "finds a stub's"),
+        ("hasattr(load(path), 'other') or open(path).read()", ["solve", "other"], "has no function other"),
+    ],
+)
+def test_who_finds_the_stub_by_the_candidates_doing(judge: Judge, body: str, wanted: list[str], why: str) -> None:
+    """The candidate has no score then: one whose answer makes the evaluator look must not break the judge, nor one that
+    leaves a function out for that.
+    """
+    evaluator = f"{LOOKING}def evaluate(path):\n    {body}\n    return {{'combined_score': 2.0}}\n"
+    result = judge(evaluator, wanted=wanted).result
+    assert (result["valid"], why in result["notes"]) == (False, True)
 
 
 # Beside the ways to load it in test_guest_stub.
@@ -182,28 +183,21 @@ def test_who_reads_the_stub_and_looks_at_nothing(judge: Judge, how: str) -> None
 
 
 TEXTS = {
-    "missing": (None, "there is no program.py"),
-    "long": (b"#" * ((1 << 20) + 1), "more than 1 MiB"),
-    "no text": (b"\xff\xfe", "is not UTF-8"),
+    "there is no program.py": None,
+    "more than 1 MiB": b"#" * ((1 << 20) + 1),
+    "is not UTF-8": b"\xff\xfe",
 }
 
 
-@pytest.mark.parametrize("what", TEXTS)
-def test_a_text_that_nobody_can_have(judge: Judge, text: Path, what: str) -> None:
-    """It is the candidate's doing, and no solution."""
-    data, why = TEXTS[what]
+@pytest.mark.parametrize("why", TEXTS)
+def test_a_text_that_nobody_can_have(judge: Judge, text: Path, why: str) -> None:
+    """It is the candidate's doing, and no solution; an empty one is empty for the evaluator, too."""
+    evaluator = f"{LOOKING}def evaluate(path):\n    size = len(open(path).read())\n"
+    evaluator += "    return {'combined_score': load(path).solve(1) + size}\n"
+    text.write_text("")
+    assert judge(evaluator, looks="program.py").result["score"] == 2
     text.unlink()
-    if data is not None:
+    if data := TEXTS[why]:
         text.write_bytes(data)
-    evaluator = f"{LOOKING}def evaluate(path):\n    return {{'combined_score': load(path).solve(1)}}\n"
     result = judge(evaluator, looks="program.py").result
     assert (result["valid"], why in result["notes"]) == (False, True), result
-
-
-def test_an_empty_text(judge: Judge, text: Path) -> None:
-    """It is empty for the evaluator, too."""
-    text.write_text("")
-    evaluator = (
-        f"{LOOKING}def evaluate(path):\n    return {{'combined_score': load(path).solve(1) + len(open(path).read())}}\n"
-    )
-    assert judge(evaluator, looks="program.py").result["score"] == 2

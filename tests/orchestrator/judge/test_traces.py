@@ -11,49 +11,30 @@ def written(*traces: object) -> dict[str, bytes]:
 
 
 def test_a_whole_trace() -> None:
-    """All fields; what is not known is left alone."""
-    fields = {
-        "task_id": "t1",
-        "score": 0.5,
-        "status": "failed",
-        "summary": "half",
-        "failure_reason": "wrong_answer",
-        "log": "a\nb",
-        "started_at": "2026-01-01T00:00:00+00:00",
-        "ended_at": 12.5,
-        "cost": {"usd": 1},
-    }
-    traces, bad = read_traces(written(fields))
+    """All fields; what is not known is left alone. A number for an id and a list for a log are what others write."""
     started = "2026-01-01T00:00:00+00:00"
-    assert traces == (Trace("t1", 0.5, "failed", "half", "wrong_answer", "a\nb", started, "12.5"),)
-    assert bad == 0
-
-
-def test_other_shapes() -> None:
-    """A number for an id and a list for a log are what other ecosystems write."""
-    traces, bad = read_traces(written({"task_id": 7, "score": 1, "log": ["start", {"event": "end"}]}))
-    assert traces == (Trace("7", 1.0, log='start\n{"event": "end"}'),)
-    assert bad == 0
+    fields = {"task_id": "t1", "score": 0.5, "status": "failed", "summary": "half", "failure_reason": "wrong_answer"}
+    fields |= {"log": "a\nb", "started_at": started, "ended_at": 12.5, "cost": {"usd": 1}}
+    other = {"task_id": 7, "score": 1, "log": ["start", {"event": "end"}]}
+    assert read_traces(written(fields, other)) == (
+        (
+            Trace("t1", 0.5, "failed", "half", "wrong_answer", "a\nb", started, "12.5"),
+            Trace("7", 1.0, log='start\n{"event": "end"}'),
+        ),
+        0,
+    )
 
 
 def test_t54_bad_ones_are_counted() -> None:
     """Whatever is wrong with a trace, the others are read and nothing is raised."""
     outputs = written({"task_id": "good", "score": 1})
-    outputs |= {
-        "traces/a.json": b"",
-        "traces/b.json": b"[" * 100_000,
-        "traces/c.json": b'{"task_id": "a", "score": NaN}',
-        "traces/d.json": b'{"task_id": "a"}',
-        "traces/e.json": b'{"task_id": true, "score": 1}',
-        "traces/f.json": b'{"task_id": "a", "score": "1"}',
-        "traces/g.json": b'{"task_id": "a", "score": false}',
-        "traces/h.json": b'{"task_id": "", "score": 1}',
-        "traces/i.json": b'{"task_id": "' + b"a" * 201 + b'", "score": 1}',
-        "traces/j.json": b'{"task_id": "a", "score": 1, "log": "' + b"a" * (256 << 10) + b'"}',
-        "traces/k.json": b"\xff",
-        "traces/l.json": b"[]",
-        "traces/m.json": b'{"task_id": "a", "score": ' + b"1" * 100_000 + b"}",
-    }
+    bad_ones = [
+        *(b"", b"[" * 100_000, b"\xff", b"[]", b'{"task_id": "a"}', b'{"task_id": true, "score": 1}'),
+        *(b'{"task_id": "a", "score": %s}' % score for score in (b"NaN", b'"1"', b"false", b"1" * 100_000)),
+        *(b'{"task_id": "%s", "score": 1}' % name for name in (b"", b"a" * 201)),
+        b'{"task_id": "a", "score": 1, "log": "' + b"a" * (256 << 10) + b'"}',
+    ]
+    outputs |= {f"traces/bad{at}.json": data for at, data in enumerate(bad_ones)}
     traces, bad = read_traces(outputs)
     assert [trace.task_id for trace in traces] == ["good"]
     assert bad == 13

@@ -59,8 +59,7 @@ def test_t55_found(code: str) -> None:
     """Each is found on its own line, with what it does and what to do instead."""
     (finding,) = unsafe_loaders({"judge.py": code.encode()})
     assert finding.line == 2
-    assert finding.what
-    assert finding.instead
+    assert all((finding.what, finding.instead))
 
 
 SAFE = [
@@ -133,8 +132,8 @@ def test_a_part_is_looked_at_a_few_times(code: str, monkeypatch: pytest.MonkeyPa
             looked += 1
             return pattern.search(text)
 
-    pattern = unsafe._OUTPUTS
-    monkeypatch.setattr(unsafe, "_OUTPUTS", Counted())
+    pattern = unsafe.OUTPUTS
+    monkeypatch.setattr(unsafe, "OUTPUTS", Counted())
     assert lines(f"import subprocess\n{code}") == []
     assert looked < 5 * sum(1 for _ in ast.walk(ast.parse(code)))
 
@@ -143,11 +142,8 @@ def test_more_than_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge of any size is looked through: what is beyond the bound as text, which knows no names of one's own."""
     code = "from pickle import load as get\nget(file)\npickle.load(file)\n"
     files = {name: code.encode() for name in ("a.py", "b.py")}
-    of_both = [(name, line) for name in files for line in (1, 2, 3)]
     assert {(found.path, found.line) for found in unsafe_loaders(files)} >= {("a.py", 2), ("b.py", 2), ("b.py", 3)}
-    monkeypatch.setattr(unsafe, "_PARSED", len(code) + 1)
+    monkeypatch.setattr(unsafe, "MAX_PARSED", len(code) + 1)
     bounded = {(found.path, found.line) for found in unsafe_loaders(files)}
-    assert ("a.py", 2) in bounded
+    assert bounded >= {("a.py", 2), ("b.py", 3)}
     assert ("b.py", 2) not in bounded
-    assert ("b.py", 3) in bounded
-    assert bounded < set(of_both)

@@ -32,7 +32,7 @@ plain = st.recursive(
 
 @pytest.fixture
 def without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(values._found, "numpy", None)
+    monkeypatch.setitem(values.modules_found, "numpy", None)
 
 
 @given(plain)
@@ -43,15 +43,11 @@ def test_back_and_forth(value: Any) -> None:
     assert repr(found) == repr(value)
 
 
-def test_special_numbers() -> None:
-    """NaN, infinities and minus zero cross as they are: what they are worth is the judge's to say."""
+def test_special_values() -> None:
+    """NaN, infinities and minus zero cross as they are: the judge says what they are worth. A tuple is a list."""
     assert math.isnan(decode(encode(math.nan)))
     assert decode(encode([math.inf, -math.inf])) == [math.inf, -math.inf]
     assert math.copysign(1, decode(encode(-0.0))) == -1
-
-
-def test_tuple() -> None:
-    """A tuple arrives as a list."""
     assert decode(encode((1, (2, 3)))) == [1, [2, 3]]
 
 
@@ -110,28 +106,10 @@ class Number(IntEnum):
 @pytest.mark.parametrize(
     "value",
     [
-        EqualToAll(),
-        [EqualToAll()],
-        {"x": EqualToAll()},
-        numpy.arange(3).view(Later),
-        numpy.array([object()]),
-        numpy.array(["text"]),
-        numpy.zeros(2, dtype=[("a", "i4")]),
-        numpy.zeros(2, dtype="datetime64[s]"),
-        OrderedDict(a=1),
-        Number.ONE,
-        {1: 2},
-        {1, 2},
-        1j,
-        range(3),
-        lambda: 1,
-        int,
-        "\ud800",
-        {"\ud800": 1},
-        2**5000,
-        memoryview(b"x"),
-        Array("f8", (3,), b"x"),
-        Array("O", (1,), bytes(8)),
+        *(EqualToAll(), [EqualToAll()], {"x": EqualToAll()}, numpy.arange(3).view(Later), numpy.array([object()])),
+        *(numpy.array(["text"]), numpy.zeros(2, dtype=[("a", "i4")]), numpy.zeros(2, dtype="datetime64[s]")),
+        *(OrderedDict(a=1), Number.ONE, {1: 2}, {1, 2}, 1j, range(3), lambda: 1, int, "\ud800", {"\ud800": 1}, 2**5000),
+        *(memoryview(b"x"), Array("f8", (3,), b"x"), Array("O", (1,), bytes(8))),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -219,7 +197,7 @@ def test_random_bytes() -> None:
     rng = random.Random(4)
     seeds = [encode({"a": [1, 2.5, "x", b"y", None, True, 2**70]}), encode([numpy.arange(6).reshape(2, 3)])]
     decoded = 0
-    for number in range(20_000):
+    for number in range(6_000):
         data = bytearray(rng.choice(seeds) if number % 2 else rng.randbytes(rng.randrange(40)))
         for _ in range(rng.randrange(4)):
             if data:
