@@ -1,9 +1,8 @@
-"""Trials on rented machines: a cluster each against one warm cluster, and what faults leave behind.
+"""Trials on rented machines: a cluster each against one warm cluster, and what drawn faults leave behind.
 
 SkyPilot itself rents from a Slurm cluster of one node that is brought up for this. All of it runs on this machine.
 """
 
-import asyncio
 import contextlib
 import os
 import statistics
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 FRESH = 3
 WARM = 6
 DRAWN = 100  # faults at drawn steps
-AT_ONCE = 2
 LIMITS = Limits(wall=30, memory="64MiB", work_bytes="16MiB")
 JOB = Job(command=("sh", "-c", "echo 42 >$BLASTDOOR_OUT/answer"), limits=LIMITS)
 
@@ -63,21 +61,6 @@ async def _trials_s(cluster: "PrivateSlurm", folder: Path, count: int, warm: int
         await backend.close()
 
 
-async def _left(cluster: "PrivateSlurm", folder: Path) -> list[str]:
-    """What the real faults leave behind, two owners at a time."""
-    from sandbox.backends.skypilot.sdk import SkyPilot
-    from tests.slurm.faults import FAULTS
-
-    provisioner, gate = SkyPilot(), asyncio.Semaphore(AT_ONCE)
-
-    async def one(number: int, name: str) -> list[str]:
-        async with gate:
-            return await FAULTS[name].left_after(cluster, provisioner, folder / str(number))
-
-    found = await asyncio.gather(*(one(number, name) for number, name in enumerate(FAULTS)))
-    return [item for items in found for item in items] + [job.name for job in cluster.jobs()]
-
-
 async def _unclean(folder: Path) -> tuple[int, int]:
     """Runs on a provisioner of our own with a fault each, and how many left a machine or a wrong bill."""
     from tests.sandbox.skypilot.test_faults import one_fault
@@ -99,7 +82,6 @@ async def _unclean(folder: Path) -> tuple[int, int]:
 
 async def measure() -> list[Figure]:
     import private_slurm
-    from tests.slurm.faults import FAULTS
 
     with (
         tempfile.TemporaryDirectory(prefix="blastdoor-bench-") as name,
@@ -109,7 +91,6 @@ async def measure() -> list[Figure]:
         folder = Path(name)
         fresh = await _trials_s(cluster, folder / "fresh", FRESH, warm=0)
         first, *warm = await _trials_s(cluster, folder / "warm", WARM + 1, warm=1)
-        left = await _left(cluster, folder / "faults")
         struck, unclean = await _unclean(folder / "stubbed")
     each, reused = statistics.median(fresh), statistics.median(warm)
     return [
@@ -117,6 +98,5 @@ async def measure() -> list[Figure]:
         Figure("SkyPilot on Slurm: the first trial on a warm cluster, which is launched for it", first, "s"),
         Figure("SkyPilot on Slurm: a trial on a warm cluster", reused, "s"),
         Figure("SkyPilot on Slurm: a cluster each / a warm cluster", each / reused, "x", ">= 2"),
-        Figure(f"SkyPilot on Slurm: left after {len(FAULTS)} real faults", len(left), "", "<= 0"),
         Figure(f"SkyPilot, stubbed: unclean after {struck} faults at drawn steps", unclean, "", "<= 0"),
     ]

@@ -39,8 +39,8 @@ EXTRAS = {
     "members": ("orchestrator/judge", "orchestrator/loop", "orchestrator/proposers"),
     "learning": ("orchestrator/loop", "orchestrator/meta", "orchestrator/proposers"),
     "models": ("images/agent", "orchestrator/agents", "orchestrator/llm", "orchestrator/playbook"),
-    "docker": ("sandbox/backends/docker", *CONTRACT),
-    "runc": ("sandbox/backends/runc", *CONTRACT),
+    "docker": ("sandbox/attacks", "sandbox/backends/docker", *CONTRACT),
+    "runc": ("sandbox/attacks", "sandbox/backends/runc", *CONTRACT),
     # What a campaign finds again after a kill or a cut, whoever keeps its ledger or its chambers.
     "recovery": ("orchestrator/domain/events", "orchestrator/loop", "orchestrator/wiring", "tests/crash"),
     "baking": (
