@@ -19,7 +19,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from orchestrator.examine.gate import Decision
-from orchestrator.views.judging.gate import _EXITS
+from orchestrator.views.judging.gate import EXITS
 from tests.clicking import every_command
 from tests.deploy.templates import DEPLOY, conforms, load, vendored
 
@@ -179,7 +179,7 @@ def test_flags_exist() -> None:
     gate = every_command().commands["gate"]
     known = {name for option in gate.params if isinstance(option, click.Option) for name in option.opts}
     assert set(re.findall(r"--[a-z-]+", line)) <= known
-    assert {decision.name: int(code) for decision, code in _EXITS.items()} == {
+    assert {decision.name: int(code) for decision, code in EXITS.items()} == {
         Decision.ACCEPTED.name: 0,
         Decision.REJECTED.name: 1,
         Decision.UNJUDGED.name: 2,

@@ -23,7 +23,7 @@ from orchestrator.judge.guest import blastdoor_judge
 from orchestrator.registry import Kind
 from orchestrator.settings import PREFIX, Settings
 from orchestrator.views.exits import Exit
-from orchestrator.views.judging.gate import _EXITS, _FORMS
+from orchestrator.views.judging.gate import EXITS, FORMS
 from tests.clicking import every_command
 from tests.docs.pages import (
     DOCS,
@@ -157,15 +157,15 @@ def test_exit_codes() -> None:
     [common, own] = [table(page, "code", "meaning") for page in (COMMANDS, GATE)]
     assert [int(code) for code in common.column("code")] == sorted(Exit)
     said = {int(code): meaning for code, meaning in own.rows}
-    assert set(said) == set(_EXITS.values())
+    assert set(said) == set(EXITS.values())
     for decision in Decision:
-        assert said[_EXITS[decision]].startswith(decision.value)
+        assert said[EXITS[decision]].startswith(decision.value)
 
 
 def test_gate_reports() -> None:
     """Every report of the gate is documented."""
     flags = [span.split()[0] for cell in table(GATE, "flag", "what").column("flag") for span in code_of(cell)]
-    assert set(flags) == {*(f"--{name}" for name in _FORMS), "--json"}
+    assert set(flags) == {*(f"--{name}" for name in FORMS), "--json"}
 
 
 def test_endings() -> None:

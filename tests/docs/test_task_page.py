@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from orchestrator.task import Parameter, Task
 from orchestrator.task.crosschecks import check_sections
-from orchestrator.task.reading import _validated
+from orchestrator.task.reading import validated
 from tests.docs.pages import ROOT, code_of, fences, tables
 
 PAGE = ROOT / "docs" / "task.md"
@@ -125,7 +125,7 @@ def test_examples(text: str) -> None:
     raw = merged(copy.deepcopy(LEAST), tomllib.loads(text))
     if "parameters" in raw:
         raw["editable"].append(raw["parameters"]["file"])
-    check_sections(_validated(raw))
+    check_sections(validated(raw))
 
 
 def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.machine import private_engine
-from orchestrator.machine.private_engine import PrivateEngine, _find, _own_folder, _remove, answers
+from orchestrator.machine.private_engine import PrivateEngine, find_process, make_own_folder, remove_folder, answers
 from orchestrator.machine.programs import Unprepared
 from tests.conftest import Deep
 
@@ -28,18 +28,18 @@ def test_folder_of_others_is_refused(tmp_path: Path) -> None:
     """A link that someone else could have put there is not entered."""
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(Unprepared):
-        _own_folder(tmp_path / "link")
+        make_own_folder(tmp_path / "link")
 
 
 def test_folder_is_private(tmp_path: Path) -> None:
     """Only we can enter the folder that holds the socket."""
-    _own_folder(tmp_path / "new")
+    make_own_folder(tmp_path / "new")
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
 def test_strangers_are_not_found(tmp_path: Path) -> None:
     """A process is ours only by name and option together."""
-    assert _find(b"dockerd", b"--data-root", tmp_path) is None
+    assert find_process(b"dockerd", b"--data-root", tmp_path) is None
 
 
 def test_silence_is_no_engine(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_silence_is_no_engine(tmp_path: Path) -> None:
 
 def test_t96_what_the_daemon_kept_is_deep(deep: Deep, tmp_path: Path) -> None:
     """A step of an image can leave more folders in one another than Python's own removal takes."""
-    _remove(deep(tmp_path / "engine", 1_500))
+    remove_folder(deep(tmp_path / "engine", 1_500))
     assert not (tmp_path / "engine").exists()
 
 
@@ -57,7 +57,7 @@ def test_a_mount_of_any_name_keeps_nothing(tmp_path: Path, monkeypatch: pytest.M
     """No UTF-8, or what ends a line or a word in texts of Python and nowhere else."""
     names = (b"\xff", b"\r", b"\xc2\x85", b"\xc2\xa0")
     (tmp_path / "mounts").write_bytes(b"".join(b"30 20 0:25 / /" + it + b" rw - tmpfs none rw\n" for it in names))
-    monkeypatch.setattr(private_engine, "_MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(private_engine, "MOUNTS", tmp_path / "mounts")
     (tmp_path / "engine").mkdir()
-    _remove(tmp_path / "engine")
+    remove_folder(tmp_path / "engine")
     assert not (tmp_path / "engine").exists()

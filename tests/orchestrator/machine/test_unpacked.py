@@ -117,7 +117,7 @@ def test_hostile_numbers_are_one_line(tmp_path: Path) -> None:
 
 def test_t101_a_small_image_that_unpacks_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Taking an image in is ended where it costs more than its size explains, and nothing of it is left."""
-    monkeypatch.setattr(of_images, "_SECONDS", 1)
+    monkeypatch.setattr(of_images, "SECONDS", 1)
     bomb = gzip.compress(bytes(16 << 20)) * 60
     image = saved(tmp_path / "image", layer(*PROGRAMS).getvalue(), bomb)
     ran = runner().invoke(cli, ["images", "load", str(image), "own:latest"])

@@ -33,7 +33,7 @@ import sys
 from pathlib import Path
 from orchestrator.machine import engine
 from orchestrator.machine.private_engine import PrivateEngine
-engine.DEFAULT_SOCKET, engine._is_root = "/nonexistent", lambda: True
+engine.DEFAULT_SOCKET, engine.is_root = "/nonexistent", lambda: True
 sys.exit(engine.run_with_engine(PrivateEngine(Path(sys.argv[1])), sys.argv[2:]))
 """
 
@@ -48,7 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (programs_folder / name).chmod(0o755)
     monkeypatch.setattr(programs, "SEARCH_PATH", f"{programs_folder}:{os.environ['PATH']}")
     monkeypatch.setattr(engine, "DEFAULT_SOCKET", str(tmp_path / "no.sock"))
-    monkeypatch.setattr(engine, "_is_root", lambda: True)
+    monkeypatch.setattr(engine, "is_root", lambda: True)
     folder = tmp_path / "state" / "blastdoor" / "engine"
     yield folder
     _remove(PrivateEngine(folder))
@@ -220,7 +220,7 @@ def test_without_the_programs(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_without_root(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only root can have a daemon of its own."""
-    monkeypatch.setattr(engine, "_is_root", lambda: False)
+    monkeypatch.setattr(engine, "is_root", lambda: False)
     line = "no engine answers: start docker, or run this as root, or set DOCKER_HOST"
     assert _said(_blastdoor("up")) == (line, Exit.NO_ENGINE)
 

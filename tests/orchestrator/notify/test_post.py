@@ -73,7 +73,7 @@ def test_one_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_process_that_dies() -> None:
     """News goes on being sent; how the process ended is said at the close."""
     told = opened("command=true")
-    os.kill(told._process.pid, signal.SIGKILL)
+    os.kill(told.process.pid, signal.SIGKILL)
     for _ in range(100):
         told.send(news(Topic.STOPPED))
     told.close()
@@ -85,12 +85,12 @@ def test_full_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(post, "WAITING_MOST", 5)
     monkeypatch.setattr(post, "GRACE_S", 0.2)
     told = opened("command=true")
-    os.kill(told._process.pid, signal.SIGSTOP)
+    os.kill(told.process.pid, signal.SIGSTOP)
     large = news(Topic.STOPPED, filler="x" * 100_000)
     for _ in range(50):
         told.send(large)
     told.close()
-    assert told._process.returncode == -signal.SIGKILL
+    assert told.process.returncode == -signal.SIGKILL
     dropped = told.faults[-1]
     assert dropped.startswith("took too long: ")
     assert int(dropped.split()[3]) >= 40
@@ -105,9 +105,9 @@ from tests.orchestrator.notify.test_post import opened, news, Topic
 told = opened("command={program}")
 told.send(news(Topic.STOPPED))
 told.send(news(Topic.WAITING, node="1.4"))
-while told._queue.qsize():  # once the second is taken from it, the first has been handed over
+while told.waiting.qsize():  # once the second is taken from it, the first has been handed over
     pass
-print(told._process.pid, flush=True)
+print(told.process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     import subprocess

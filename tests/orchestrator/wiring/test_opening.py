@@ -247,7 +247,7 @@ async def test_a_run_goes_on_with_the_options_that_it_began_with(
     others = {**_OTHERS, "arms": ("operators",), "islands": 3, "migrate": 7, "walk": 5}
     if changed == "defaults":
         for name, value in others.items():
-            monkeypatch.setitem(options._DEFAULTS, name, value)
+            monkeypatch.setitem(options.DEFAULTS, name, value)
     else:
         file = folder / "blastdoor.toml"
         lines = (f"{name} = {json.dumps(value)}" for name, value in others.items())
@@ -270,7 +270,7 @@ async def test_a_run_of_an_earlier_version_goes_on_as_it_was(
     folder, site = write_task(tmp_path / "task", *more), make_site(Script())
     async with open_campaign(folder, site) as opened:
         opened.bench.book.record(e.LimitsSet(limits={}, options="{}"))
-    monkeypatch.setitem(options._DEFAULTS, "meta", "gradient")
+    monkeypatch.setitem(options.DEFAULTS, "meta", "gradient")
     async with open_campaign(folder, site, how=How.RESUME) as opened:
         assert opened.options["meta"] == (said or "off")
     await site.backend.close()
