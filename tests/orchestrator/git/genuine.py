@@ -24,3 +24,7 @@ def git(folder: Path, *arguments: str, environment: Mapping[str, str] | None = N
 def full(*_: object) -> None:
     """What a disk that is full does, in place of what would write."""
     raise OSError(28, "No space left on device")
+
+
+def hashed(folder: Path, kind: str, data: bytes) -> str:
+    return git_bytes(folder, "hash-object", "-t", kind, "-w", "--stdin", "--literally", given=data).decode().strip()
