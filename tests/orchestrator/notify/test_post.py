@@ -2,13 +2,14 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from orchestrator.notify import News, Topic, post
+from orchestrator.notify import Topic, post
 from orchestrator.notify.post import Post
 from orchestrator.notify.target import Target
 from tests.orchestrator.notify.receiving import hook, lines_of, writing_program
@@ -110,16 +111,9 @@ while told.waiting.qsize():  # once the second is taken from it, the first has b
 print(told.process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    import subprocess
-
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL
     deadline = time.monotonic() + 60
     while Path(f"/proc/{done.stdout.strip()}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [it["topic"] for it in lines_of(into)][:1] == ["stopped"]
-
-
-def test_what_is_no_news_is_refused() -> None:
-    with pytest.raises(ValueError, match="topic"):
-        News.model_validate({"topic": "gossip"})

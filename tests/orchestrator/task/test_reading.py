@@ -279,7 +279,7 @@ HEADS = [
 
 @pytest.mark.parametrize(("replaced", "line", "message"), HEADS)
 def test_bad_heads(make: Make, replaced: tuple[str, str], line: int, message: str) -> None:
-    """What every task must have is told by the line where it should stand; a misspelt key as misspelt, not as missing."""
+    """What every task must have is told by the line where it should stand, a misspelt one as misspelt."""
     assert told(make(replaced=replaced)) == f"blastdoor.toml:{line}: {message}"
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.stream_ranges import CHECKING, TUNING
+from benchmarks.stream_ranges import CHECKING, TUNING, Ranges
 from benchmarks.streams import STALLS, WELL, drawn
 from orchestrator.watch import (
     BadStream,
@@ -43,10 +43,9 @@ def written(path: Path, stream: Stream, started: float = 1000.0) -> Stream:
 
 @pytest.mark.parametrize("ranges", [TUNING, CHECKING], ids=lambda it: it.name)
 @pytest.mark.parametrize("label", [*WELL, *STALLS])
-@pytest.mark.parametrize("seed", [0, *(pytest.param(it, marks=pytest.mark.long) for it in (1, 2))])
-def test_a_recording_says_the_same(label: str, ranges: object, seed: int, tmp_path: Path) -> None:
+def test_a_recording_says_the_same(label: str, ranges: Ranges, tmp_path: Path) -> None:
     """What the detector says of a recording is what it said of the stream itself, but for a fraction of a second."""
-    stream = drawn(label, ranges, seed).stream  # type: ignore[arg-type]
+    stream = drawn(label, ranges, 0).stream
     live, recorded = replay(stream, Config()), replay(written(tmp_path / "x.jsonl", stream), Config())
     assert recorded.pulse.cause == live.pulse.cause
     assert recorded.pulse.at == pytest.approx(live.pulse.at, abs=Config().window_s / 60 + TOGETHER_S)
