@@ -56,8 +56,10 @@ def named(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links(page: Path) -> None:
-    """What a relative link names is there: the file, and the heading in it."""
+def test_links_and_tables(page: Path) -> None:
+    """What a relative link names is there: the file, and the heading in it. Each table begins with a header and its
+    rule: a blank line in between would leave rows that are plain text.
+    """
     for link in links(page):
         if re.match(r"[a-z]+:", link):
             continue
@@ -66,11 +68,6 @@ def test_links(page: Path) -> None:
         assert target.exists(), f"{link} is not there"
         assert ROOT in (target, *target.parents), f"{link} leaves the repository"
         assert not anchor or anchor in anchors(target), f"{link}: no such heading"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_tables_are_whole(page: Path) -> None:
-    """Each begins with a header and its rule: a blank line in between would leave rows that are plain text."""
     lines = split(page)[1]
     for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
         if line.startswith("|") and not above.startswith("|"):
@@ -79,17 +76,13 @@ def test_tables_are_whole(page: Path) -> None:
 
 @pytest.mark.parametrize("page", GUIDES, ids=named)
 def test_commands(page: Path) -> None:
-    """Every command that is shown exists, and takes every flag that is shown with it."""
+    """Every command that is shown exists, and takes every flag that is shown with it; so does inline code like
+    `resume --attempts 80`, a command's name with flags.
+    """
     for words in calls(page):
         if not words or words[0] not in IN_A_CHAMBER:
             check_call(every_command(), words)
-
-
-@pytest.mark.parametrize("page", GUIDES, ids=named)
-def test_flags_beside_a_command(page: Path) -> None:
-    """Inline code like `resume --attempts 80`, a command's name with flags, is checked like a call."""
-    for span in spans(page):
-        words = span.split()
+    for words in map(str.split, spans(page)):
         if words[0] in every_command().commands and any(word.startswith("--") for word in words[1:]):
             check_call(every_command(), words)
 
@@ -162,10 +155,15 @@ def test_exit_codes() -> None:
         assert said[EXITS[decision]].startswith(decision.value)
 
 
-def test_gate_reports() -> None:
-    """Every report of the gate is documented."""
+def test_names() -> None:
+    """Every report of the gate, every account and every field of a fingerprint is explained; the judges' lines for a
+    shell are those that are tested elsewhere.
+    """
     flags = [span.split()[0] for cell in table(GATE, "flag", "what").column("flag") for span in code_of(cell)]
     assert set(flags) == {*(f"--{name}" for name in FORMS), "--json"}
+    assert {code_of(cell)[0] for cell in table(CAMPAIGN, "account").column("account")} == {it.value for it in Account}
+    assert set(FIELDS) <= set(spans(TASK))
+    assert (Path(guest.__path__[0]) / "publish.sh").read_text().split("\n", 1)[1] in fences(JUDGES, "sh")
 
 
 def test_endings() -> None:
@@ -174,16 +172,6 @@ def test_endings() -> None:
     word = {True: "yes", False: "no"}
     wanted = [[it.value, word[it.charged], word[it.retryable], word[it.scoreable]] for it in Ending]
     assert [row[:4] for row in found.rows] == wanted
-
-
-def test_accounts() -> None:
-    """Every account is explained."""
-    assert {code_of(cell)[0] for cell in table(CAMPAIGN, "account").column("account")} == {it.value for it in Account}
-
-
-def test_fingerprint() -> None:
-    """The task's page names every field of a fingerprint."""
-    assert set(FIELDS) <= set(spans(TASK))
 
 
 def test_judge_variables() -> None:
@@ -210,12 +198,6 @@ def test_judge_helper() -> None:
     errors = {"AlreadyPublished", "BadOutput"}
     assert names == set(blastdoor_judge.__all__) - errors
     assert errors <= set(re.findall(r"\w+", JUDGES.read_text()))
-
-
-def test_judge_in_a_shell() -> None:
-    """The lines for a shell are those that are tested elsewhere."""
-    shipped = (Path(guest.__path__[0]) / "publish.sh").read_text().split("\n", 1)[1]
-    assert shipped in fences(JUDGES, "sh")
 
 
 @pytest.mark.parametrize("kind", [PROPOSERS, AGENTS, PARENTS, PRUNERS], ids=lambda kind: kind.group)

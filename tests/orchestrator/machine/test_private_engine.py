@@ -6,45 +6,30 @@ from pathlib import Path
 import pytest
 
 from orchestrator.machine import private_engine
-from orchestrator.machine.private_engine import PrivateEngine, find_process, make_own_folder, remove_folder, answers
+from orchestrator.machine.private_engine import PrivateEngine, answers, make_own_folder, remove_folder
 from orchestrator.machine.programs import Unprepared
 from tests.conftest import Deep
 
 
 def test_socket_paths_fit(tmp_path: Path) -> None:
-    """However deep the folder lies, the socket's path fits into a socket address."""
+    """However deep the folder lies, the socket's path fits into a socket address; two folders have two engines, even
+    where both live in the common folder. One that is not there does not answer, and is no error.
+    """
     deep = tmp_path / ("x" * 100)
     assert len(os.fsencode(PrivateEngine(deep).socket)) <= 107
     assert PrivateEngine(Path("/r/.engine")).socket == Path("/r/.engine/sock")
-
-
-def test_folders_do_not_share() -> None:
-    """Two folders have two engines, even where both live in the common folder."""
     first, second = (PrivateEngine(Path("/", "x" * 100, name)) for name in ("a", "b"))
     assert first.run != second.run
+    assert not answers(str(first.socket))
 
 
-def test_folder_of_others_is_refused(tmp_path: Path) -> None:
-    """A link that someone else could have put there is not entered."""
+def test_folder_of_the_engine(tmp_path: Path) -> None:
+    """Only we can enter the one that holds the socket; a link that someone else could have put there is not entered."""
+    make_own_folder(tmp_path / "new")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(Unprepared):
         make_own_folder(tmp_path / "link")
-
-
-def test_folder_is_private(tmp_path: Path) -> None:
-    """Only we can enter the folder that holds the socket."""
-    make_own_folder(tmp_path / "new")
-    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
-
-
-def test_strangers_are_not_found(tmp_path: Path) -> None:
-    """A process is ours only by name and option together."""
-    assert find_process(b"dockerd", b"--data-root", tmp_path) is None
-
-
-def test_silence_is_no_engine(tmp_path: Path) -> None:
-    """A socket that is not there does not answer, and is no error."""
-    assert not answers(str(tmp_path / "sock"))
 
 
 def test_t96_what_the_daemon_kept_is_deep(deep: Deep, tmp_path: Path) -> None:

@@ -108,13 +108,18 @@ def streaming() -> Teller:
     return Teller().say(Kind.REQUESTED).after(2).stream(100, 50)
 
 
+def with_tool() -> Teller:
+    called = Teller().say(Kind.REQUESTED).say(Kind.TOKENS, tokens=100).say(Kind.TOOL_CALLED, digest="t")
+    return called.say(Kind.FINISHED)
+
+
 @pytest.mark.parametrize(
     "teller",
     [
         streaming().after(100),
         streaming().cpu(100),
-        Teller().call().cpu(100, 0.0),
-        Teller().call().cpu(100, 0.01),
+        with_tool().cpu(100, 0.0),
+        with_tool().cpu(100, 0.01),
         Teller().call().cpu(100).after(100),
         Teller().call().after(100),
     ],

@@ -28,6 +28,10 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
     return Packages(tmp_path / "packages", monkeypatch)
 
 
+FAILED = r"of the package blastdoor-counting 1\.2 failed: "
+POINTS = [{"value": value} for value in (3, 5, 7)]
+
+
 def task(folder: Path, more: str = "") -> Task:
     return load_task(write_task(folder / "task", more))
 
@@ -58,23 +62,17 @@ def test_the_agent_of_a_run(
     assert all((it.kind, it.package, it.version) == ("agent", "blastdoor-counting", "1.2") for it in found)
 
 
-def test_two_packages_bring_it_now(packages: Packages) -> None:
-    """A resume names both, and the one that the run was begun with."""
-    packages.install()
-    packages.install(package="another", version="3")
-    brought = Brought(kind="proposer", name="counting", package="blastdoor-counting", version="1.2")
-    with pytest.raises(TaskError, match=r"counting 1\.2, which cannot be used here \(.* two packages, another 3"):
-        refuse_missing(run_with(brought))
-
-
 def test_another_package_brings_it_now(packages: Packages) -> None:
-    """It goes on, and says so."""
+    """It goes on, and says so; where two bring it, a resume names both, and the one that the run was begun with."""
     packages.install(package="another", version="3")
     run = run_with(Brought(kind="proposer", name="counting", package="blastdoor-counting", version="1.2"))
     refuse_missing(run)
     assert changed_since(run) == [
         'the proposer "counting" was that of blastdoor-counting 1.2 when the run began, and is that of another 3 now'
     ]
+    packages.install()
+    with pytest.raises(TaskError, match=r"counting 1\.2, which cannot be used here \(.* two packages, .*another 3"):
+        refuse_missing(run)
 
 
 BACKEND = """
@@ -144,17 +142,16 @@ async def test_a_backend_that_fails_in_the_middle(packages: Packages, tmp_path: 
 """.replace("METHOD", "await fail()" if method == "open" else "pass")
     place = packages.install(BACKEND.replace(OPENED, OPENED + broken), PRETEND)
     folder = write_task(tmp_path / "task")
-    points = [{"value": value} for value in (3, 5, 7)]
     told = 'the backend "pretend" of the package blastdoor-counting 1.2 failed: KeyError'
     with pytest.raises(PluginFailed, match=told):
-        await search(folder, proposer=Proposing(*points), backend="pretend", rate=1e6, width=1)
+        await search(folder, proposer=Proposing(*POINTS), backend="pretend", rate=1e6, width=1)
     with read_campaign(folder) as campaign:
         assert campaign.state.campaign.stopped.startswith(told)
         queued = [node.id for node in campaign.state.nodes.values() if node.phase is Phase.QUEUED]
         assert queued == ["1.2"]
     packages.remove(place)
     packages.install(BACKEND, PRETEND)
-    finished = await search(folder, how=How.RESUME, proposer=Proposing(*points))
+    finished = await search(folder, how=How.RESUME, proposer=Proposing(*POINTS))
     assert finished.champion
     assert finished.champion.params == {"value": 7}
 
@@ -221,21 +218,18 @@ async def test_a_backend_with_slots(packages: Packages, tmp_path: Path, method: 
     """Nothing is put into what others made, so it may be closed; a fault in it ends the session with its name."""
     place = packages.install(IN_SLOTS.replace('METHOD, AT = "", 0', f'METHOD, AT = "{method}", 8'), PRETEND)
     folder = write_task(tmp_path / "task", '[stall]\nheartbeat = "60s"\n')  # by it, a chamber is asked for its facts
-    points = [{"value": value} for value in (3, 5, 7)]
     given: dict[str, Any] = {"backend": "pretend", "rate": 1e6, "width": 1}
     if method:
-        with pytest.raises(
-            PluginFailed, match=r"^the backend .pretend. of the package blastdoor-counting 1.2 failed: Key"
-        ):
-            await search(folder, proposer=Proposing(*points), **given)
+        with pytest.raises(PluginFailed, match=f"^the backend .pretend. {FAILED}Key"):
+            await search(folder, proposer=Proposing(*POINTS), **given)
         packages.remove(place)
         packages.install(IN_SLOTS, PRETEND)
         given = {"how": How.RESUME}
-    finished = await search(folder, proposer=Proposing(*points), **given)
+    finished = await search(folder, proposer=Proposing(*POINTS), **given)
     assert finished.champion
     assert finished.champion.params == {"value": 7}
     with read_campaign(folder) as campaign:
-        assert len(campaign.state.nodes) == 1 + len(points)
+        assert len(campaign.state.nodes) == 1 + len(POINTS)
 
 
 @pytest.mark.parametrize("name", ["bake", "add_input", "usd_per_second", "ceiling", "keep_apart", "ask_first"])
@@ -248,7 +242,7 @@ async def test_a_site_that_fails(packages: Packages, tmp_path: Path, name: str) 
     (folder / "data" / "rows").write_text("1\n")
     with (folder / "blastdoor.toml").open("a") as file:
         file.write('[inputs]\ndata = "data"\n')
-    with pytest.raises(PluginFailed, match=r"of the package blastdoor-counting 1\.2 failed: KeyError"):
+    with pytest.raises(PluginFailed, match=f"{FAILED}KeyError"):
         await search(folder, proposer=Proposing({"value": 3}), backend="pretend")
     packages.remove(place)
     packages.install(IN_SLOTS, PRETEND)
@@ -294,16 +288,14 @@ async def test_a_full_disk_of_its_own(packages: Packages) -> None:
     own = "        raise OSError(28, 'No space left')\n        return await self.at"
     packages.install(IN_SLOTS.replace("        return await self.at", own), PRETEND)
     async with open_site(Settings(), CHOICE) as site, await site.backend.open(Job(command=("x",))) as chamber:
-        with pytest.raises(
-            PluginFailed, match=r"of the package blastdoor-counting 1\.2 failed: OSError: .* No space left"
-        ):
+        with pytest.raises(PluginFailed, match=f"{FAILED}OSError: .* No space left"):
             await chamber.run(Bundle({}))
 
 
 async def test_a_site_that_cannot_be_left(packages: Packages) -> None:
     """It is told with its package; what ended the session before is told first."""
     packages.install(BACKEND.replace("        await site.backend.close()", "        {}['missing']"), PRETEND)
-    with pytest.raises(Unavailable, match=r"of the package blastdoor-counting 1\.2 failed: KeyError: 'missing'"):
+    with pytest.raises(Unavailable, match=f"{FAILED}KeyError: 'missing'"):
         async with open_site(Settings(), CHOICE):
             pass
     closing = BACKEND.replace(

@@ -139,11 +139,11 @@ def test_package_is_missing(backend: str, package: str, monkeypatch: pytest.Monk
         make_provider(Settings(), SiteChoice(backend, infra="aws")).planned()
 
 
-def test_gpu_without_a_price() -> None:
+@pytest.mark.parametrize("kind", ["any", "H900"])
+def test_gpu_without_a_price(kind: str) -> None:
     """What cannot be reserved is not rented."""
-    for kind in ("any", "H900"):
-        with pytest.raises(Refused, match=f"Modal has no GPU {kind} .*; it has T4, L4, A10"):
-            planned_site(Settings(), SiteChoice("modal", Gpu.parse(kind)))
+    with pytest.raises(Refused, match=f"Modal has no GPU {kind} .*; it has T4, L4, A10"):
+        planned_site(Settings(), SiteChoice("modal", Gpu.parse(kind)))
 
 
 def test_price_ceiling() -> None:
