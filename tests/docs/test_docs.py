@@ -14,6 +14,7 @@ from orchestrator.budget import Account
 from orchestrator.choices import AGENTS, PARENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import FIELDS
+from orchestrator.domain.ladder import bound
 from orchestrator.domain.verdict import Mode
 from orchestrator.examine.gate import Decision
 from orchestrator.judge import guest
@@ -240,3 +241,9 @@ def test_every_page_is_listed(folder: Path) -> None:
 def test_reference(name: str) -> None:
     """A page that is made from the code is what the code makes now; scripts/reference.py writes it again."""
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == reference.PAGES[name]()
+
+
+def test_bounds_of_held_out_data() -> None:
+    """Each is what the bound gives for a hundred and a thousand queries, to three digits."""
+    for row in table(ROOT / "docs" / "heldout.md", "n", "step", "100 queries", "1000 queries").rows:
+        assert [f"{bound(int(row[0]), float(row[1]), queries):.3f}" for queries in (100, 1000)] == row[2:]

@@ -1,5 +1,7 @@
-"""Which images are built again, and when."""
+"""Which images are built again, and when; and what sets a machine up runs before anything is installed on it."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ import build_images
 from orchestrator.machine.image_files import check_integrity
 from orchestrator.machine.images import plan
 from orchestrator.machine.programs import Unprepared
+
+REPOSITORY = Path(__file__).parents[3]
 
 
 def test_base_travels_down() -> None:
@@ -51,3 +55,22 @@ def test_what_is_not_pinned_is_refused(tmp_path: Path) -> None:
     archive.write_bytes(b"another")
     with pytest.raises(Unprepared, match="is not what was pinned"):
         check_integrity(archive, "sha512-AAAA")
+
+
+@pytest.mark.parametrize(("script", "says"), [("engine.py", "with-engine COMMAND"), ("build_images.py", "build only:")])
+def test_scripts_need_nothing_but_python(script: str, says: str) -> None:
+    """`make` on a bare machine: no package is installed, and the working folder is another."""
+    command = [sys.executable, "-I", "-S", str(REPOSITORY / "scripts" / script), "--help"]
+    ran = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    assert says in ran.stdout + ran.stderr
+
+
+def test_messages_name_what_a_wheel_has() -> None:
+    """No text of the product sends its user to a script of a checkout; two files say where they come from."""
+    told = {
+        str(path.relative_to(REPOSITORY))
+        for folder in ("blastdoor", "orchestrator", "sandbox")
+        for path in (REPOSITORY / folder).rglob("*")
+        if path.suffix in (".py", ".toml", ".sh", ".md", ".txt") and "scripts/" in path.read_text(encoding="utf-8")
+    }
+    assert told == {"orchestrator/machine/__init__.py", "sandbox/box/requirements.txt"}
