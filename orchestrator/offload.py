@@ -22,20 +22,20 @@ _TURN_S = 0.001
 
 async def offload(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Done when it returns or raises, also when the task is cancelled: nothing writes behind a caller's back."""
-    return await _finished(_begin(_lanes()[0], functools.partial(work, *args, **kwargs)))
+    return await _finished(begin(_lanes()[0], functools.partial(work, *args, **kwargs)))
 
 
 async def offload_disk(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The same for what waits for the disk, so that it keeps nobody from computing."""
-    return await _finished(_begin(_lanes()[1], functools.partial(work, *args, **kwargs)))
+    return await _finished(begin(_lanes()[1], functools.partial(work, *args, **kwargs)))
 
 
 async def offload_and_hand_on(work: Callable[P, tuple[T, Future[U]]], *args: P.args, **kwargs: P.kwargs) -> tuple[T, U]:
     """The same for work that begins more in a thread of others: done, in one go, when that is done, too."""
-    return await _finished(_HandedOn(_begin(_lanes()[0], functools.partial(work, *args, **kwargs))))
+    return await _finished(_HandedOn(begin(_lanes()[0], functools.partial(work, *args, **kwargs))))
 
 
-def _begin(lane: ThreadPoolExecutor, work: Callable[[], T]) -> Future[T]:
+def begin(lane: ThreadPoolExecutor, work: Callable[[], T]) -> Future[T]:
     return lane.submit(work)
 
 

@@ -95,7 +95,7 @@ def watched_calls() -> Iterator[Calls]:
     loop's least of all, has the interpreter meanwhile.
     """
     calls = Calls()
-    begin: Any = offload._begin
+    begin: Any = offload.begin
 
     def profiled(work: Callable[[], object]) -> object:
         name, started = "", 0.0
@@ -116,11 +116,11 @@ def watched_calls() -> Iterator[Calls]:
         finally:
             sys.setprofile(None)
 
-    offload._begin = lambda lane, work: begin(lane, lambda: profiled(work))
+    offload.begin = lambda lane, work: begin(lane, lambda: profiled(work))
     try:
         yield calls
     finally:
-        offload._begin = begin
+        offload.begin = begin
 
 
 async def longest_call(scene: Callable[[], Awaitable[None]]) -> Calls:

@@ -23,13 +23,10 @@ def beyond(draws: int, probability: Fraction, bound: int) -> Fraction:
 @pytest.mark.parametrize("probability", [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)])
 @pytest.mark.parametrize("error", [Fraction(1, 100), Fraction(1, 100_000)])
 def test_the_bound_is_exact(draws: int, probability: Fraction, error: Fraction) -> None:
-    """Sound code breaks the bound with at most the error, and would break the next lower one more often."""
+    """Sound code breaks the bound with at most the error, and would break the next lower one more often; so many of one
+    kind are so many of the other.
+    """
     bound = at_most(draws, float(probability), float(error))
     assert beyond(draws, probability, bound) <= error
     assert bound == 0 or beyond(draws, probability, bound - 1) > error
-
-
-def test_both_sides_are_one() -> None:
-    """So many at least of one kind are so many at most of the other; what is certain has no room."""
-    assert at_least(60, 0.95) == 60 - at_most(60, 0.05)
-    assert (at_least(9, 1.0), at_most(9, 0.0)) == (9, 0)
+    assert at_least(draws, float(1 - probability), float(error)) == draws - bound

@@ -62,7 +62,7 @@ def pack_branches(repository: Path, least: int) -> None:
         beside.unlink(missing_ok=True)
         lock.unlink()
     for path, value in loose.items():
-        _remove(path, value)
+        remove_loose(path, value)
 
 
 def _joined(packed: bytes, loose: Iterable[tuple[Path, bytes]]) -> bytes:
@@ -81,7 +81,7 @@ def _joined(packed: bytes, loose: Iterable[tuple[Path, bytes]]) -> bytes:
     return _HEADER + b"".join(lines[name] for name in sorted(lines))
 
 
-def _remove(path: Path, value: bytes) -> None:
+def remove_loose(path: Path, value: bytes) -> None:
     """Unless somebody has moved the branch since, or is about to."""
     lock = _lock_of(path)
     try:

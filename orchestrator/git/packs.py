@@ -22,8 +22,8 @@ _INDEX_HEAD = b"\377tOc\0\0\0\2"
 _FANOUT = struct.Struct(">256I")
 _HASH = 20
 # A pack with so many of them is joined no more. Offsets need no more than 31 bits then.
-_FULL_BYTES = 64 << 20
-_FULL_OBJECTS = 20_000
+FULL_BYTES = 64 << 20
+FULL_OBJECTS = 20_000
 
 Entries = Mapping[bytes, bytes]  # an object's id → its bytes as they are in a pack
 
@@ -51,7 +51,7 @@ def write_packs(folder: Path, entries: Entries) -> list[Path]:
     part: dict[bytes, bytes] = {}
     size = 0
     for oid, entry in entries.items():
-        if part and size + len(entry) > _FULL_BYTES:
+        if part and size + len(entry) > FULL_BYTES:
             made.append(_write_pack(folder, part))
             part, size = {}, 0
         part[oid] = entry
@@ -123,7 +123,7 @@ def _to_join(folder: Path) -> list[Path]:
         beside.setdefault(path.stem, set()).add(path.suffix)
     ours = [folder / f"{stem}.pack" for stem, suffixes in beside.items() if suffixes == {".pack", ".idx"}]
     found = sorted((path.stat().st_size, path) for path in ours)
-    small = [(size, path) for size, path in found if size < _FULL_BYTES and _count(path) < _FULL_OBJECTS]
+    small = [(size, path) for size, path in found if size < FULL_BYTES and _count(path) < FULL_OBJECTS]
     sums = [0, *accumulate(size for size, _ in small)]
     grown = [at for at, (size, _) in enumerate(small) if size <= sums[at]]
     return [path for _, path in small[: max(grown, default=-1) + 1]]

@@ -39,11 +39,11 @@ _AUTHOR = "blastdoor <blastdoor@localhost>"
 _MESSAGE_LINE = 1000
 _NAME_BYTES = 250  # of a branch: with `.lock` behind it, it must still be a file's name
 _FOLDER_BYTES = 16 << 20  # of a tree object
-_CACHE_BYTES = 64 << 20
+CACHE_BYTES = 64 << 20
 _OPEN_PACKS = 128
 _PACKS = "objects/pack"
-_TIDIED_AT = 32  # packs: libgit2 asks each of them for every object
-_LOOSE_BRANCHES = 1000  # files of their own, at most
+TIDIED_AT = 32  # packs: libgit2 asks each of them for every object
+LOOSE_BRANCHES = 1000  # files of their own, at most
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -110,7 +110,7 @@ class Candidates:
         self._waiting: list[tuple[Candidate, Future[str]]] = []
         self._guard = threading.Lock()  # of the cache and of those who wait
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="candidates")
-        self._untidied = _TIDIED_AT  # packs since the last time; earlier processes may have left some, too
+        self._untidied = TIDIED_AT  # packs since the last time; earlier processes may have left some, too
 
     def write(self, node: str, tree: Tree, parent: str | None, message: str, at: datetime) -> str:
         """A commit of this tree on the branch of this node, on disk for good when it returns.
@@ -194,7 +194,7 @@ class Candidates:
             if (kind, data) not in self._stored:
                 self._stored_bytes += len(data)
             self._stored[kind, data] = oid
-            while self._stored_bytes > _CACHE_BYTES:
+            while self._stored_bytes > CACHE_BYTES:
                 (_, oldest), _ = self._stored.popitem(last=False)
                 self._stored_bytes -= len(oldest)
 
@@ -252,11 +252,11 @@ class Candidates:
         """So that there are few files for any number of candidates. Nobody waits for it, and nothing is lost when it
         fails: a disk that is full says so to the next who writes.
         """
-        if self._untidied < _TIDIED_AT:
+        if self._untidied < TIDIED_AT:
             return
         self._untidied = 0
         with suppress(OSError):
-            pack_branches(self._folder, _LOOSE_BRANCHES)
+            pack_branches(self._folder, LOOSE_BRANCHES)
         with suppress(OSError, pygit2.GitError):
             if packs.join_packs(self._folder / _PACKS):
                 # libgit2 does not forget a pack that is gone, and asks each one that it knows for every object.

@@ -50,12 +50,12 @@ def _prepared(private: PrivateEngine) -> str | None:
     # A second daemon with --bridge none would delete the bridge of one that the installation started.
     if _default_answers():
         return f"unix://{DEFAULT_SOCKET}"
-    if not _is_root():
+    if not is_root():
         raise Unprepared("no engine answers: start docker, or run this as root, or set DOCKER_HOST")
     return None
 
 
-def _is_root() -> bool:
+def is_root() -> bool:
     return os.geteuid() == 0
 
 

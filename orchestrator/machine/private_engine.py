@@ -33,7 +33,7 @@ STOP_SECONDS = 40
 DETACH = 2  # MNT_DETACH; a small Debian has no umount command
 # A unix socket's path holds 107 bytes; the longest one below the run folder takes this many of them.
 LONGEST_SOCKET = len("/exec/containerd/containerd-debug.sock.ttrpc")
-_MOUNTS = Path("/proc/self/mountinfo")
+MOUNTS = Path("/proc/self/mountinfo")
 ROOM = 1 << 30  # bytes that the smallest set of images takes
 
 
@@ -74,7 +74,7 @@ class PrivateEngine:
         self.home = home.absolute()
         self.name = "blastdoor-" + hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]
         fits = len(os.fsencode(self.home)) + LONGEST_SOCKET <= 107
-        self.run = self.home if fits else Path("/tmp") / self.name  # noqa: S108 checked in _own_folder
+        self.run = self.home if fits else Path("/tmp") / self.name  # noqa: S108 checked in make_own_folder
         self.socket = self.run / "sock"
         self.host = f"unix://{self.socket}"
         self.log = self.home / "dockerd.log"
@@ -83,7 +83,7 @@ class PrivateEngine:
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
         """The address of the running daemon, which is stopped after its last user."""
-        _own_folder(self.home)
+        make_own_folder(self.home)
         with (self.home / "users.lock").open("w") as users:
             try:
                 with self._alone():
@@ -98,7 +98,7 @@ class PrivateEngine:
 
     def keep(self) -> None:
         """Starts the daemon, unless it runs already. It stays until `end`."""
-        _own_folder(self.home)
+        make_own_folder(self.home)
         with self._alone():
             self._ensure()
             self._kept.touch()
@@ -130,7 +130,7 @@ class PrivateEngine:
                     self._start()  # the daemon was killed, and only a new one ends its containers
                 self._stop()
                 for folder in {self.home, self.run}:
-                    _remove(folder)
+                    remove_folder(folder)
 
     @contextlib.contextmanager
     def _unused(self, *, force: bool = False) -> Iterator[None]:
@@ -154,7 +154,7 @@ class PrivateEngine:
             yield
 
     def _start(self) -> None:
-        _own_folder(self.run)
+        make_own_folder(self.run)
         if (free := shutil.disk_usage(self.home).free) < ROOM:
             raise Unprepared(
                 f"{self.home} has {free >> 20} MiB of free space, and images need {ROOM >> 20} MiB:"
@@ -162,7 +162,7 @@ class PrivateEngine:
             )
         containerd = self.run / "exec/containerd"
         stale = [self.run / "pid", self.socket]
-        if _find(b"containerd", b"--config", containerd / "containerd.toml") is None:
+        if find_process(b"containerd", b"--config", containerd / "containerd.toml") is None:
             stale.append(containerd / "containerd.pid")
         for path in stale:
             path.unlink(missing_ok=True)
@@ -201,7 +201,7 @@ class PrivateEngine:
             time.sleep(0.05)
 
     def _pid(self) -> int | None:
-        return _find(b"dockerd", b"--data-root", self.home / "data")
+        return find_process(b"dockerd", b"--data-root", self.home / "data")
 
     def _stop(self) -> None:
         """Ends our daemon. The handle is taken before the look, so that a reused pid is never hit."""
@@ -225,7 +225,7 @@ class PrivateEngine:
                 os.close(handle)
 
 
-def _find(name: bytes, option: bytes, value: Path) -> int | None:
+def find_process(name: bytes, option: bytes, value: Path) -> int | None:
     """The process of this name that was started with this option."""
     wanted = os.fsencode(value)
     for entry in Path("/proc").glob("[0-9]*"):
@@ -236,7 +236,7 @@ def _find(name: bytes, option: bytes, value: Path) -> int | None:
     return None
 
 
-def _own_folder(folder: Path) -> None:
+def make_own_folder(folder: Path) -> None:
     """A folder that only we can enter; /tmp is everyone's, and a folder that was there may have been open."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
@@ -249,12 +249,12 @@ def _own_folder(folder: Path) -> None:
 def _unmount(folder: Path) -> None:
     """Unmounts what a daemon left mounted below a folder, deepest first."""
     # As bytes: whoever mounts may take any name.
-    points = [line.split(b" ")[4] for line in _MOUNTS.read_bytes().split(b"\n") if line]
+    points = [line.split(b" ")[4] for line in MOUNTS.read_bytes().split(b"\n") if line]
     for point in sorted((p for p in points if p.startswith(os.fsencode(folder) + b"/")), key=len, reverse=True):
         ctypes.CDLL(None).umount2(point, DETACH)
 
 
-def _remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     _unmount(folder)
     # An image may hold more folders in one another than Python removes.
     if subprocess.run(["rm", "-rf", "--", str(folder)], env=child_environment(), check=False).returncode:

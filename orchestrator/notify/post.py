@@ -27,10 +27,10 @@ class Post:
     """Raises nothing once it stands: what goes wrong is in `faults`, one line each, after it was closed."""
 
     def __init__(self, targets: Sequence[Target], campaign: str, task: str, run: int) -> None:
-        self._queue: queue.Queue[bytes | None] = queue.Queue(WAITING_MOST)
+        self.waiting: queue.Queue[bytes | None] = queue.Queue(WAITING_MOST)
         self._dropped = 0
         self._faults: list[str] = []
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "orchestrator.notify.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -38,12 +38,12 @@ class Post:
             env=child_environment({*PROXIES, *CERTIFICATES, *(name for it in targets for name in it.variables)}),
             start_new_session=True,  # Ctrl-C is for the campaign, which then tells that it stopped
         )
-        to_worker, from_worker = cast(IO[bytes], self._process.stdin), cast(IO[bytes], self._process.stdout)
+        to_worker, from_worker = cast(IO[bytes], self.process.stdin), cast(IO[bytes], self.process.stdout)
         contexts = [NotifierContext(it.where, campaign, task, run) for it in targets]
         told = [
             {"name": it.name, "topics": sorted(it.topics), **vars(of)} for it, of in zip(targets, contexts, strict=True)
         ]
-        self._queue.put_nowait(json.dumps(told).encode() + b"\n")
+        self.waiting.put_nowait(json.dumps(told).encode() + b"\n")
         self._writer = threading.Thread(target=self._write, args=[to_worker], name="notify", daemon=True)
         self._reader = threading.Thread(target=self._read, args=[from_worker], name="notified", daemon=True)
         self._writer.start()
@@ -51,22 +51,22 @@ class Post:
 
     def send(self, news: News) -> None:
         try:
-            self._queue.put_nowait(news.model_dump_json().encode() + b"\n")
+            self.waiting.put_nowait(news.model_dump_json().encode() + b"\n")
         except queue.Full:
             self._dropped += 1
 
     def close(self) -> None:
         """Wait for what is still to be told, and for those that tell it, at most so long each; then they are ended."""
         with contextlib.suppress(queue.Full):  # then the process takes nothing, and is given up below
-            self._queue.put_nowait(None)
+            self.waiting.put_nowait(None)
         self._writer.join(GRACE_S)
         try:
-            if code := self._process.wait(GRACE_S):
+            if code := self.process.wait(GRACE_S):
                 self._faults.append(f"its process ended with exit code {code}")
         except subprocess.TimeoutExpired:
             self._faults.append(f"was still busy after {GRACE_S:.0f} s, and was ended")
-            self._process.kill()
-            self._process.wait()
+            self.process.kill()
+            self.process.wait()
         self._reader.join(1.0)
 
     @property
@@ -76,7 +76,7 @@ class Post:
 
     def _write(self, pipe: IO[bytes]) -> None:
         with contextlib.suppress(OSError), pipe:  # it is gone: how it ended is told at the close
-            while (line := self._queue.get()) is not None:
+            while (line := self.waiting.get()) is not None:
                 pipe.write(line)
                 pipe.flush()
 

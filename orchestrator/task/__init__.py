@@ -113,12 +113,12 @@ _HOMES = {
     "orchestrator.task.template": "write_template",
     "orchestrator.units": "format_duration format_size parse_duration parse_money parse_rate parse_size",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    if name not in HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(_HOME_OF[name]), name)
+    found = getattr(import_module(HOME_OF[name]), name)
     globals()[name] = found
     return found

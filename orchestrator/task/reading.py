@@ -36,7 +36,7 @@ def load_task(folder: Path, *, searches: bool = True) -> Task:
     file = folder / FILE
     text = _read(file)
     try:
-        task = _validated(_parsed(text, file))
+        task = validated(_parsed(text, file))
         warnings = check(task, folder, searches=searches)
     except Wrong as wrong:
         raise TaskError(_located(wrong.key, wrong.text, key_lines(text), file)) from None
@@ -83,7 +83,7 @@ def _parsed(text: str, file: Path) -> dict[str, Any]:
         raise TaskError(f"{file}:{line}: is not TOML: {said}; correct it") from None
 
 
-def _validated(raw: dict[str, Any]) -> Task:
+def validated(raw: dict[str, Any]) -> Task:
     _refuse_unusable(raw, ())
     _inherit_limits(raw)
     try:

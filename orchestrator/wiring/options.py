@@ -14,7 +14,7 @@ from orchestrator.wiring.choice import OF_A_SITE, SiteChoice, cascade, choice_of
 ARMED = "hybrid"  # the proposer that has arms
 _PLACES = ("flag", "campaign", "task", "user", "default")
 _IN_SHAPE = ("width", "depth")  # what is said of them has a line of its own, with the reason
-_DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
+DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 # Options of the whole run that mean something where nobody sets them: a run that was begun without one stays so.
 _UNSET = tuple(name for name in options_of(Scope.RUN) if OPTIONS[name].unset)
 
@@ -80,7 +80,7 @@ def resolve(
         ("campaign", kept_at(kept or {}, flags.backend)),
         ("task", {**task.budget.model_dump(), **task.search.model_dump(), **gpu}),
         ("user", settings.model_dump(exclude_unset=True)),
-        ("default", _DEFAULTS),
+        ("default", DEFAULTS),
     ]
     values, sources = cascade(OPTIONS, places)
     for name in _UNSET:
@@ -107,7 +107,7 @@ def _check_arms(options: Options) -> None:
 
 def resolve_site(flags: Flags, settings: Settings, *, anywhere: bool = False) -> SiteChoice:
     """The same for a command that has no task. Raises TaskError like `resolve`."""
-    places = [("flag", dict(flags)), ("user", settings.model_dump(exclude_unset=True)), ("default", _DEFAULTS)]
+    places = [("flag", dict(flags)), ("user", settings.model_dump(exclude_unset=True)), ("default", DEFAULTS)]
     values, sources = cascade(OF_A_SITE, places)
     settle(values, sources, anywhere=anywhere)
     return choice_of(values)

@@ -1,5 +1,7 @@
-"""The page on backends says of each what its code says of itself."""
+"""The page on backends says of each what its code says of itself; of places, two pages and one file say the same."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,9 +13,10 @@ from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.sites import planned_site
 from sandbox import Capabilities, Enforcer
 from sandbox.backends.local import capabilities_of
+from sandbox.backends.skypilot.places import PLACES
 from sandbox.posture import FULL
 from tests.clicking import every_command
-from tests.docs.pages import ROOT, code_of, table
+from tests.docs.pages import ROOT, Table, code_of, table, tables
 
 NAMES = list(BACKENDS.built_in)
 PAGE = ROOT / "docs" / "backends.md"
@@ -60,3 +63,27 @@ def test_flags() -> None:
 
 def _flags(command: Any) -> set[str]:
     return {flag for parameter in command.params if isinstance(parameter, click.Option) for flag in parameter.opts}
+
+
+def table_with(page: Path, column: str) -> Table:
+    (found,) = [item for item in tables(page) if column in item.header]
+    return found
+
+
+def places_of(cell: str) -> list[str]:
+    return re.findall(r"`([a-z]+)`", cell)
+
+
+def test_places_of_skypilot() -> None:
+    """Its page and SECURITY.md have every place, under the same kind and with the same decision; its page, with each
+    reason or caveat word for word.
+    """
+    rows = table_with(ROOT / "docs" / "skypilot.md", "place").rows
+    decisions = table_with(ROOT / "SECURITY.md", "decision").rows
+    said = [(name, kind, allowed == "refused", why) for names, kind, allowed, why in rows for name in places_of(names)]
+    decided = [(name, kind, it.startswith("refused")) for kind, names, it in decisions for name in places_of(names)]
+    expected = sorted((name, place.kind, bool(place.refused)) for name, place in PLACES.items())
+    assert sorted(decided) == sorted(it[:3] for it in said) == expected
+    for name, _, _, why in said:
+        for sentence in (PLACES[name].refused, *PLACES[name].caveats):
+            assert sentence in why, f"{name}: {sentence}"

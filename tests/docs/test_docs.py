@@ -14,6 +14,7 @@ from orchestrator.budget import Account
 from orchestrator.choices import AGENTS, PARENTS, PROPOSERS, PRUNERS
 from orchestrator.domain.ending import Ending
 from orchestrator.domain.fingerprint import FIELDS
+from orchestrator.domain.ladder import bound
 from orchestrator.domain.verdict import Mode
 from orchestrator.examine.gate import Decision
 from orchestrator.judge import guest
@@ -23,7 +24,7 @@ from orchestrator.judge.guest import blastdoor_judge
 from orchestrator.registry import Kind
 from orchestrator.settings import PREFIX, Settings
 from orchestrator.views.exits import Exit
-from orchestrator.views.judging.gate import _EXITS, _FORMS
+from orchestrator.views.judging.gate import EXITS, FORMS
 from tests.clicking import every_command
 from tests.docs.pages import (
     DOCS,
@@ -56,8 +57,10 @@ def named(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links(page: Path) -> None:
-    """What a relative link names is there: the file, and the heading in it."""
+def test_links_and_tables(page: Path) -> None:
+    """What a relative link names is there: the file, and the heading in it. Each table begins with a header and its
+    rule: a blank line in between would leave rows that are plain text.
+    """
     for link in links(page):
         if re.match(r"[a-z]+:", link):
             continue
@@ -66,11 +69,6 @@ def test_links(page: Path) -> None:
         assert target.exists(), f"{link} is not there"
         assert ROOT in (target, *target.parents), f"{link} leaves the repository"
         assert not anchor or anchor in anchors(target), f"{link}: no such heading"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_tables_are_whole(page: Path) -> None:
-    """Each begins with a header and its rule: a blank line in between would leave rows that are plain text."""
     lines = split(page)[1]
     for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
         if line.startswith("|") and not above.startswith("|"):
@@ -79,17 +77,13 @@ def test_tables_are_whole(page: Path) -> None:
 
 @pytest.mark.parametrize("page", GUIDES, ids=named)
 def test_commands(page: Path) -> None:
-    """Every command that is shown exists, and takes every flag that is shown with it."""
+    """Every command that is shown exists, and takes every flag that is shown with it; so does inline code like
+    `resume --attempts 80`, a command's name with flags.
+    """
     for words in calls(page):
         if not words or words[0] not in IN_A_CHAMBER:
             check_call(every_command(), words)
-
-
-@pytest.mark.parametrize("page", GUIDES, ids=named)
-def test_flags_beside_a_command(page: Path) -> None:
-    """Inline code like `resume --attempts 80`, a command's name with flags, is checked like a call."""
-    for span in spans(page):
-        words = span.split()
+    for words in map(str.split, spans(page)):
         if words[0] in every_command().commands and any(word.startswith("--") for word in words[1:]):
             check_call(every_command(), words)
 
@@ -157,15 +151,20 @@ def test_exit_codes() -> None:
     [common, own] = [table(page, "code", "meaning") for page in (COMMANDS, GATE)]
     assert [int(code) for code in common.column("code")] == sorted(Exit)
     said = {int(code): meaning for code, meaning in own.rows}
-    assert set(said) == set(_EXITS.values())
+    assert set(said) == set(EXITS.values())
     for decision in Decision:
-        assert said[_EXITS[decision]].startswith(decision.value)
+        assert said[EXITS[decision]].startswith(decision.value)
 
 
-def test_gate_reports() -> None:
-    """Every report of the gate is documented."""
+def test_names() -> None:
+    """Every report of the gate, every account and every field of a fingerprint is explained; the judges' lines for a
+    shell are those that are tested elsewhere.
+    """
     flags = [span.split()[0] for cell in table(GATE, "flag", "what").column("flag") for span in code_of(cell)]
-    assert set(flags) == {*(f"--{name}" for name in _FORMS), "--json"}
+    assert set(flags) == {*(f"--{name}" for name in FORMS), "--json"}
+    assert {code_of(cell)[0] for cell in table(CAMPAIGN, "account").column("account")} == {it.value for it in Account}
+    assert set(FIELDS) <= set(spans(TASK))
+    assert (Path(guest.__path__[0]) / "publish.sh").read_text().split("\n", 1)[1] in fences(JUDGES, "sh")
 
 
 def test_endings() -> None:
@@ -174,16 +173,6 @@ def test_endings() -> None:
     word = {True: "yes", False: "no"}
     wanted = [[it.value, word[it.charged], word[it.retryable], word[it.scoreable]] for it in Ending]
     assert [row[:4] for row in found.rows] == wanted
-
-
-def test_accounts() -> None:
-    """Every account is explained."""
-    assert {code_of(cell)[0] for cell in table(CAMPAIGN, "account").column("account")} == {it.value for it in Account}
-
-
-def test_fingerprint() -> None:
-    """The task's page names every field of a fingerprint."""
-    assert set(FIELDS) <= set(spans(TASK))
 
 
 def test_judge_variables() -> None:
@@ -210,12 +199,6 @@ def test_judge_helper() -> None:
     errors = {"AlreadyPublished", "BadOutput"}
     assert names == set(blastdoor_judge.__all__) - errors
     assert errors <= set(re.findall(r"\w+", JUDGES.read_text()))
-
-
-def test_judge_in_a_shell() -> None:
-    """The lines for a shell are those that are tested elsewhere."""
-    shipped = (Path(guest.__path__[0]) / "publish.sh").read_text().split("\n", 1)[1]
-    assert shipped in fences(JUDGES, "sh")
 
 
 @pytest.mark.parametrize("kind", [PROPOSERS, AGENTS, PARENTS, PRUNERS], ids=lambda kind: kind.group)
@@ -258,3 +241,9 @@ def test_every_page_is_listed(folder: Path) -> None:
 def test_reference(name: str) -> None:
     """A page that is made from the code is what the code makes now; scripts/reference.py writes it again."""
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == reference.PAGES[name]()
+
+
+def test_bounds_of_held_out_data() -> None:
+    """Each is what the bound gives for a hundred and a thousand queries, to three digits."""
+    for row in table(ROOT / "docs" / "heldout.md", "n", "step", "100 queries", "1000 queries").rows:
+        assert [f"{bound(int(row[0]), float(row[1]), queries):.3f}" for queries in (100, 1000)] == row[2:]

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from orchestrator.task import Parameter, Task
 from orchestrator.task.crosschecks import check_sections
-from orchestrator.task.reading import _validated
+from orchestrator.task.reading import validated
 from tests.docs.pages import ROOT, code_of, fences, tables
 
 PAGE = ROOT / "docs" / "task.md"
@@ -75,22 +75,15 @@ def documented() -> dict[str, dict[str, list[str]]]:
 DOCUMENTED = documented()
 
 
-def test_places() -> None:
-    """Every table of the file has a table on the page, and there is no other."""
+def test_keys() -> None:
+    """Every table of the file has a table on the page, with every key in the order of the model, and none is invented.
+    A default that is code is the model's own; a key is called required where it is.
+    """
     assert set(DOCUMENTED) == set(PLACES)
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_keys(place: str) -> None:
-    """Every key is documented, in the order of the model, and none is invented."""
-    assert list(DOCUMENTED[place]) == [key_of(*item) for item in PLACES[place].model_fields.items()]
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_defaults(place: str) -> None:
-    """A default that is code is the model's own; a key is called required where it is."""
-    for name, field in PLACES[place].model_fields.items():
-        check_default(field, DOCUMENTED[place][key_of(name, field)][2])
+    for place, model in PLACES.items():
+        assert list(DOCUMENTED[place]) == [key_of(*item) for item in model.model_fields.items()], place
+        for name, field in model.model_fields.items():
+            check_default(field, DOCUMENTED[place][key_of(name, field)][2])
 
 
 def check_default(field: FieldInfo, told: str) -> None:
@@ -125,7 +118,7 @@ def test_examples(text: str) -> None:
     raw = merged(copy.deepcopy(LEAST), tomllib.loads(text))
     if "parameters" in raw:
         raw["editable"].append(raw["parameters"]["file"])
-    check_sections(_validated(raw))
+    check_sections(validated(raw))
 
 
 def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -26,13 +26,17 @@ def logged(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, level: int = lo
     return stream.getvalue()
 
 
-def test_json_when_piped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each event is one line of JSON with its level, its time and the ids that were bound."""
+def test_json_when_piped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each event is one line of JSON with its level, its time and the ids that were bound. What is below the level is
+    not written, and stdout belongs to the commands.
+    """
     (line,) = logged(monkeypatch, io.StringIO()).splitlines()
     record = json.loads(line)
     assert (record["event"], record["level"], record["trial"]) == ("something.happened", "warning", "t1")
     assert record["timestamp"].endswith("Z")
     assert "\x1b" not in line
+    assert "too.quiet" in logged(monkeypatch, io.StringIO(), logging.DEBUG)
+    assert capsys.readouterr().out == ""
 
 
 def test_for_people_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,15 +45,3 @@ def test_for_people_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "something.happened" in text
     with pytest.raises(json.JSONDecodeError):
         json.loads(text.splitlines()[0])
-
-
-def test_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is below the level is not written."""
-    assert "too.quiet" not in logged(monkeypatch, io.StringIO())
-    assert "too.quiet" in logged(monkeypatch, io.StringIO(), logging.DEBUG)
-
-
-def test_nothing_on_stdout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Stdout belongs to the commands."""
-    logged(monkeypatch, io.StringIO())
-    assert capsys.readouterr().out == ""

@@ -81,29 +81,22 @@ async def test_a_flood_keeps_no_one_from_the_disk() -> None:
 
 
 async def test_what_is_handed_on_is_waited_for() -> None:
-    """Done when the other thread is; what either of them raises comes back."""
+    """Done when the other thread is, also where the caller is cancelled: work that has begun is followed to its end.
+    What either of them raises comes back.
+    """
     more: Future[str] = Future()
-    task = asyncio.create_task(offload_and_hand_on(lambda: (1, more)))
+    task, cancelled = (asyncio.create_task(offload_and_hand_on(lambda: (1, more))) for _ in range(2))
     await asyncio.sleep(0.01)
-    assert not task.done()
+    cancelled.cancel()
+    await asyncio.sleep(0.01)
+    assert [it.done() for it in (task, cancelled)] == [False, False]
     more.set_result("written")
     assert await task == (1, "written")
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
     failed: Future[str] = Future()
     failed.set_exception(OSError("full"))
     with pytest.raises(OSError, match="full"):
         await offload_and_hand_on(lambda: (1, failed))
     with pytest.raises(ZeroDivisionError):
         await offload_and_hand_on(lambda: (1 // 0, more))
-
-
-async def test_a_cancelled_caller_waits_for_what_is_handed_on() -> None:
-    """Work that has begun is followed to its end."""
-    more: Future[str] = Future()
-    begun = asyncio.create_task(offload_and_hand_on(lambda: (1, more)))
-    await asyncio.sleep(0.01)
-    begun.cancel()
-    await asyncio.sleep(0.01)
-    assert not begun.done()
-    more.set_result("written")
-    with pytest.raises(asyncio.CancelledError):
-        await begun

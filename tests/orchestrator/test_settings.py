@@ -38,25 +38,12 @@ def test_engine_cascade(own_settings: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert docker_config(Settings()).host == "unix:///of/file"
 
 
-def test_unknown_key_is_an_error(own_settings: Path) -> None:
-    """A misspelt key is never silently ignored."""
-    own_settings.write_text('runtme = "runsc"\n')
-    with pytest.raises(ValidationError, match="runtme"):
-        Settings()
-
-
-@pytest.mark.parametrize("line", ["warm = -1", "warm = 257", 'warm = "many"', "runtime = 5"])
+@pytest.mark.parametrize("line", ["runtme = 1", "warm = -1", "warm = 257", 'warm = "many"', "runtime = 5"])
 def test_bad_values_are_errors(own_settings: Path, line: str) -> None:
-    """A value that cannot be is an error that names its key."""
+    """A value that cannot be is an error that names its key; a misspelt key is never silently ignored."""
     own_settings.write_text(line + "\n")
     with pytest.raises(ValidationError, match=line.split()[0]):
         Settings()
-
-
-def test_settings_do_not_change() -> None:
-    """What was read once stays."""
-    with pytest.raises(ValidationError):
-        setattr(Settings(), "runtime", "other")  # noqa: B010  the type checker knows it too
 
 
 def test_ledger_is_a_secret(own_settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as Xml
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -167,22 +167,20 @@ def piped() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("sign", SIGNS)
-def test_every_runner_is_known(sign: str) -> None:
-    """By the sign that it gives, both streams are guarded."""
-    with piped():
-        guard_output({sign: "true"})
-        found = type(sys.stdout), type(sys.stderr)
-    assert found == (CiLog, CiLog)
-
-
-@pytest.mark.parametrize("environment", [{}, {"CI": "false"}, {"CI": "0", "TF_BUILD": ""}], ids=str)
-def test_elsewhere_nothing_changes(environment: dict[str, str]) -> None:
-    """Outside of CI, text is as it was."""
+@pytest.mark.parametrize(
+    ("environment", "guarded"),
+    [
+        *(({sign: "true"}, True) for sign in SIGNS),
+        *((it, False) for it in ({}, {"CI": "false"}, {"CI": "0", "TF_BUILD": ""})),
+    ],
+    ids=str,
+)
+def test_every_runner_is_known(environment: dict[str, str], guarded: bool) -> None:
+    """By the sign that it gives, both streams are guarded; elsewhere text is as it was."""
     with piped():
         guard_output(environment)
         found = type(sys.stdout), type(sys.stderr)
-    assert found == (io.TextIOWrapper, io.TextIOWrapper)
+    assert found == ((CiLog, CiLog) if guarded else (io.TextIOWrapper, io.TextIOWrapper))
 
 
 def test_a_file_of_the_callers_gets_the_text_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,17 +210,12 @@ QUIET = {"paragraph_open", "paragraph_close", "inline", "text", "code_inline", "
 
 @EVERY
 def test_markdown(payload: str) -> None:
-    """In a line, a block and a table it is code and nothing else."""
+    """In a line, a block and a table it is code and nothing else; a whole summary has our own headings and tables."""
     assert kinds(f"because: {code(payload)}") <= QUIET
     assert kinds("\n".join(listing(payload))) <= QUIET
     rows = kinds("\n".join(table(["a", "b"], [[code(payload), "x"]])))
-    assert {it for it in rows if not re.match("t(able|head|body|r|h|d)_", it)} <= QUIET
-
-
-@EVERY
-def test_summary_of_the_gate(payload: str) -> None:
-    """A whole summary has our own heading and tables, and nothing of theirs beside code."""
     found = kinds(markdown(report(payload, log=payload)))
+    assert {it for it in rows if not re.match("t(able|head|body|r|h|d)_", it)} <= QUIET
     assert {it for it in found if not re.match("t(able|head|body|r|h|d)_|heading_", it)} <= QUIET
     titles = [token for token in MarkdownIt("commonmark").parse(markdown(report(payload))) if "heading" in token.type]
     assert len(titles) == 2
@@ -261,31 +254,28 @@ def trailers(message: str) -> str:
     return told.stdout.decode()
 
 
+@pytest.fixture(scope="module")
+def candidates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with each payload as the message of a node, in its place."""
+    folder = tmp_path_factory.mktemp("sinks") / "candidates.git"
+    written = Candidates(folder)
+    for number, payload in enumerate(PAYLOADS, 1):
+        written.write(f"1.{number}", Tree.of({"a": "1"}), None, f"1.1: {payload}", AT)
+    return folder
+
+
 @EVERY
-def test_commit_message(payload: str, tmp_path: Path) -> None:
+def test_commit_message(payload: str, candidates: Path) -> None:
     """git finds no trailer in a candidate's commit, and a forge nothing to skip or to close; the words are there."""
     message = commit_message(f"1.1: {payload}", 1000)
-    assert trailers(message) == ""
     assert not re.search(r"\[[^\]]*\b(ci|skip)\b[^\]]*\]|\*\*\*NO_CI|[#!]\d|GH-\d", message)
-    candidates = Candidates(tmp_path / "candidates.git")
-    candidates.write("1", Tree.of({"a": "1"}), None, f"1.1: {payload}", AT)
-    shown = subprocess.run(
-        ["git", "-C", str(tmp_path / "candidates.git"), "log", "-1", "--format=%(trailers)%n%B", "1"],
-        capture_output=True,
-        check=True,
-    ).stdout.decode()
-    assert shown.strip("\n") == message
+    words = ["log", "-1", "--format=%(trailers)%n%B", f"1.{PAYLOADS.index(payload) + 1}"]
+    shown = subprocess.run(["git", "-C", str(candidates), *words], capture_output=True, check=True)
+    assert shown.stdout.decode().strip("\n") == message
+    assert trailers(message) == ""
 
 
-SINKS: dict[str, Callable[[str], str]] = {
-    "ci_log": ci_log,
-    "code": code,
-    "sarif_text": sarif_text,
-    "commit_message": lambda text: commit_message(text, 1000),
-}
-
-
-@pytest.mark.parametrize("sink", SINKS)
-def test_plain_words_stay(sink: str) -> None:
+def test_plain_words_stay() -> None:
     """What does not act reads as it was written."""
-    assert SINKS[sink]("plain words: 100 % of them (a, b)").strip("`") == "plain words: 100 % of them (a, b)"
+    words = "plain words: 100 % of them (a, b)"
+    assert {ci_log(words), code(words).strip("`"), sarif_text(words), commit_message(words, 1000)} == {words}

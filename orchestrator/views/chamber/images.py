@@ -28,7 +28,7 @@ from sandbox.units import format_size
 
 _BASE = "BLASTDOOR_BASE_IMAGE"
 # Of processor to take an image in, beside one for each MiB that it has: a small one can unpack without end.
-_SECONDS = 60
+SECONDS = 60
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}")
 
 
@@ -91,7 +91,7 @@ def load(settings: Settings, place: Path, name: str) -> None:
     """
     if not _NAME.fullmatch(name):
         raise click.UsageError(f"{name!r} is no name of an image; write it like blastdoor-trial:latest")
-    unpacked, seconds = _unpacked(settings), _SECONDS + (_bytes_on_disk(place) >> 20)
+    unpacked, seconds = _unpacked(settings), SECONDS + (_bytes_on_disk(place) >> 20)
     try:
         id_ = read_apart(lambda: unpacked.load(place, name), str, place, Refused, seconds=seconds)
     except Refused:

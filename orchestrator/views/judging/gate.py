@@ -54,7 +54,7 @@ from orchestrator.wiring.site import Site
 from orchestrator.wiring.sites import open_site
 from sandbox.scratch import scratch
 
-_EXITS = {Decision.ACCEPTED: Exit.OK, Decision.REJECTED: Exit.NOT_GOOD, Decision.UNJUDGED: Exit.BAD_INPUT}
+EXITS = {Decision.ACCEPTED: Exit.OK, Decision.REJECTED: Exit.NOT_GOOD, Decision.UNJUDGED: Exit.BAD_INPUT}
 _MARKS = {
     StepState.PASSED: ("✓", "ok", "green"),
     StepState.FAILED: ("✗", "XX", "bold red"),
@@ -65,7 +65,7 @@ _STYLES = {Decision.ACCEPTED: "bold green", Decision.REJECTED: "bold red", Decis
 # Of a change that is too long, the digest names it up to here.
 LONGEST = 1 << 30
 _file = click.Path(path_type=Path, dir_okay=False)
-_FORMS: dict[str, Callable[[Report], str]] = {
+FORMS: dict[str, Callable[[Report], str]] = {
     "junit": junit,
     "markdown": markdown,
     "sarif": lambda report: json_text(sarif(report)) + "\n",
@@ -129,7 +129,7 @@ def command(
     if keep and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
         raise click.UsageError(f"{keep} exists and is not an empty folder; name a new one")
     change = read_change(source)
-    place, files = flags_of(given), {name: given[name] for name in _FORMS}
+    place, files = flags_of(given), {name: given[name] for name in FORMS}
 
     def open_chosen() -> AbstractAsyncContextManager[Site]:
         chosen = site_of_campaign(task, How.START, place, settings)
@@ -138,14 +138,14 @@ def command(
     audited = audit_of(audit_file, snapshot(load_task(task), task)) if audit_file else None
     work = gate(task, change, settings, open_chosen, place=place, must_improve=must_improve, keep=keep, audit=audited)
     report = run_in_loop(work)
-    for name, make in _FORMS.items():
+    for name, make in FORMS.items():
         if path := files[name]:
             write_whole(path, make(report))
     if as_json:
         print_json(evidence(report))
     else:
         _show(open_screen(), report, files["evidence"])
-    return _EXITS[report.gated.decision]
+    return EXITS[report.gated.decision]
 
 
 async def gate(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _MEMORY_SHARE = 0.8
 _KILL_S = 10.0
 # A folder for each, by NVIDIA's driver. No two chambers share one.
-_GPUS = Path("/proc/driver/nvidia/gpus")
+GPUS = Path("/proc/driver/nvidia/gpus")
 # What an engine can do that nobody has asked yet.
 ANY = Capabilities("an engine, not opened", relay=True, live_log=True, stop=True)
 _READY_FOR_ATTACKS = 2
@@ -221,4 +221,4 @@ def local_ceiling(limits: Limits) -> int:
 
 
 def _gpus_here() -> int:
-    return len(list(_GPUS.glob("*")))
+    return len(list(GPUS.glob("*")))

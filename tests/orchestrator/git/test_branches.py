@@ -1,7 +1,6 @@
 """A branch is found in a file of its own or in the one file for many, by git as by libgit2."""
 
 import os
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,16 +9,10 @@ import pytest
 from orchestrator.change import Tree
 from orchestrator.git import Candidates, branches
 from orchestrator.git.branches import pack_branches
+from tests.orchestrator.git.genuine import full, git
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NODES = [f"1.{number}" for number in range(1, 25)]
-
-
-def git(repository: Path, *arguments: str) -> str:
-    settings = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "LC_ALL": "C"}
-    command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(repository), *arguments]
-    run = subprocess.run(command, env={**os.environ, **settings}, check=True, capture_output=True, text=True)
-    return run.stdout.strip()
 
 
 def listed(repository: Path) -> dict[str, str]:
@@ -43,6 +36,8 @@ def test_packed_and_found(repository: Path) -> None:
     """All are found as before, by one who had the repository open, too; new ones can be made, and packed again."""
     reader, writer = Candidates(repository, make=False), Candidates(repository)
     before = listed(repository)
+    pack_branches(repository, len(NODES) + 1)
+    assert loose(repository) == set(NODES), "few stay as they are"
     assert reader.commit_of("1.1") == before["1.1"]
     pack_branches(repository, 1)
     assert loose(repository) == set()
@@ -60,19 +55,12 @@ def test_packed_and_found(repository: Path) -> None:
     assert not list(repository.glob("packed-refs.*"))
 
 
-def test_few_stay_as_they_are(repository: Path) -> None:
-    pack_branches(repository, len(NODES) + 1)
-    assert loose(repository) == set(NODES)
-    assert not (repository / "packed-refs").exists()
-
-
 def test_a_campaign_packs_its_branches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many nodes there are, few files are left, and each node is still written once."""
-    monkeypatch.setattr("orchestrator.git.repository._TIDIED_AT", 4)
-    monkeypatch.setattr("orchestrator.git.repository._LOOSE_BRANCHES", 8)
+    monkeypatch.setattr("orchestrator.git.repository.TIDIED_AT", 4)
+    monkeypatch.setattr("orchestrator.git.repository.LOOSE_BRANCHES", 8)
     candidates = Candidates(tmp_path / "c.git")
     made = {node: candidates.write(node, Tree.of({"a": node}), None, node, AT) for node in NODES * 2}
-    candidates._writer.submit(lambda: None).result()
     assert {node: candidates.commit_of(node) for node in NODES} == made == listed(tmp_path / "c.git")
     assert len(loose(tmp_path / "c.git")) < 12
 
@@ -112,28 +100,24 @@ def test_locks_of_others(repository: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_branch_that_moves_meanwhile(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its new commit stands."""
     other = git(repository, "rev-parse", "1.9")
-    remove = branches._remove
+    remove = branches.remove_loose
 
     def moved(path: Path, value: bytes) -> None:
         if path.name == "1.2":
             path.write_text(f"{other}\n")
         remove(path, value)
 
-    monkeypatch.setattr(branches, "_remove", moved)
+    monkeypatch.setattr(branches, "remove_loose", moved)
     pack_branches(repository, 1)
     assert loose(repository) == {"1.2"}
     assert listed(repository)["1.2"] == other
 
 
 def test_what_fails_changes_nothing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
     before = listed(repository)
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space"):
             pack_branches(repository, 1)
-    assert loose(repository) == set(NODES)
-    assert listed(repository) == before
+    assert (loose(repository), listed(repository)) == (set(NODES), before)
     assert not list(repository.glob("packed-refs*"))

@@ -1,13 +1,13 @@
 """Packs that are written by hand are packs to git, and joining them loses nothing."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from orchestrator.git import packs
 from orchestrator.git.packs import BLOB, join_packs, object_id, packed, write_packs
+from tests.orchestrator.git.genuine import full, git, git_bytes
 
 
 @pytest.fixture
@@ -17,19 +17,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "c.git/objects/pack"
 
 
-def git(repository: Path, *arguments: str) -> bytes:
-    environment = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
-    command = ["git", "-C", str(repository), *arguments]
-    return subprocess.run(command, check=True, capture_output=True, env=environment).stdout
-
-
 def packed_blobs(*blobs: bytes) -> dict[bytes, bytes]:
     return {object_id(BLOB, blob): packed(BLOB, blob) for blob in blobs}
 
 
 def those_there(folder: Path) -> dict[str, int]:
     """Every object that git finds, and its length."""
-    told = git(folder.parent.parent, "cat-file", "--batch-all-objects", "--batch-check").decode().split("\n")[:-1]
+    told = git(folder.parent.parent, "cat-file", "--batch-all-objects", "--batch-check").splitlines()
     return {name: int(size) for name, _, size in map(str.split, told)}
 
 
@@ -37,34 +31,25 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("size", [0, 1, 15, 16, 2047, 2048, 300_000])
-def test_objects_of_any_length(folder: Path, size: int) -> None:
-    """Git reads the same bytes under the same name, whatever number of bytes their length takes."""
-    blob = os.urandom(size)
-    (made,) = write_packs(folder, packed_blobs(blob, b"another"))
+def test_objects_of_any_length(folder: Path) -> None:
+    """Git reads the same bytes under the same name, whatever number of bytes their length takes, and each of many."""
+    assert write_packs(folder, {}) == []
+    assert names(folder) == set()
+    blobs = [os.urandom(size) for size in (0, 1, 15, 16, 2047, 2048, 300_000)]
+    (made,) = write_packs(folder, packed_blobs(*blobs, *(b"%d" % number for number in range(1000))))
     git(folder, "verify-pack", str(made))
-    assert git(folder.parent.parent, "cat-file", "blob", object_id(BLOB, blob).hex()) == blob
-    assert git(folder.parent.parent, "fsck", "--full", "--strict", "--no-dangling") == b""
-
-
-def test_many_objects(folder: Path) -> None:
-    """Each of a thousand is found by its name."""
-    blobs = [b"%d" % number for number in range(1000)]
-    write_packs(folder, packed_blobs(*blobs))
-    assert those_there(folder) == {object_id(BLOB, blob).hex(): len(blob) for blob in blobs}
+    repository = folder.parent.parent
+    assert [git_bytes(repository, "cat-file", "blob", object_id(BLOB, blob).hex()) for blob in blobs] == blobs
+    assert len(those_there(folder)) == len(blobs) + 1000
+    assert git(repository, "fsck", "--full", "--strict", "--no-dangling") == ""
 
 
 def test_what_is_too_much_for_one_pack(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects go into as many packs as they need; one that is larger than a pack has its own."""
-    monkeypatch.setattr(packs, "_FULL_BYTES", 1000)
+    monkeypatch.setattr(packs, "FULL_BYTES", 1000)
     blobs = [os.urandom(400), os.urandom(400), os.urandom(400), os.urandom(3000)]
     assert len(write_packs(folder, packed_blobs(*blobs))) == 3
     assert those_there(folder) == {object_id(BLOB, blob).hex(): len(blob) for blob in blobs}
-
-
-def test_nothing_to_write(folder: Path) -> None:
-    assert write_packs(folder, {}) == []
-    assert names(folder) == set()
 
 
 def test_few_packs_stay(folder: Path) -> None:
@@ -77,7 +62,7 @@ def test_few_packs_stay(folder: Path) -> None:
         most = max(most, len(names(folder)))
     assert most <= 2 * (10 + 8)
     assert len(those_there(folder)) == 201
-    assert git(folder.parent.parent, "fsck", "--full", "--strict", "--no-dangling") == b""
+    assert git(folder.parent.parent, "fsck", "--full", "--strict", "--no-dangling") == ""
 
 
 def test_one_is_left_alone(folder: Path) -> None:
@@ -100,48 +85,39 @@ def test_a_pack_that_holds_all_of_another(folder: Path) -> None:
 
 
 def test_full_ones_are_joined_no_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "_FULL_OBJECTS", 2)
+    monkeypatch.setattr(packs, "FULL_OBJECTS", 2)
     for number in range(3):
         write_packs(folder, packed_blobs(b"a%d" % number, b"b%d" % number))
     assert not join_packs(folder)
     assert len(names(folder)) == 6
 
 
-@pytest.mark.parametrize("suffix", [".idx", ".pack"])
-def test_a_damaged_one_is_left_alone(folder: Path, suffix: str) -> None:
-    """What cannot be trusted is copied nowhere, and not removed: it may be all that is left."""
+@pytest.mark.parametrize("suffix", [".idx", ".pack", ".keep"])
+def test_a_damaged_or_kept_one_is_left_alone(folder: Path, suffix: str) -> None:
+    """What cannot be trusted is copied nowhere, and not removed: it may be all that is left. A pack with another file
+    beside it is not only ours.
+    """
     first, *_ = [write_packs(folder, packed_blobs(b"%d" % number))[0] for number in range(3)]
-    damaged = first.with_suffix(suffix)
-    data = bytearray(damaged.read_bytes())
-    data[-25] ^= 1
-    damaged.chmod(0o644)
-    damaged.write_bytes(data)
+    odd = first.with_suffix(suffix)
+    if suffix == ".keep":
+        odd.touch()
+    else:
+        data = bytearray(odd.read_bytes())
+        data[-25] ^= 1
+        odd.chmod(0o644)
+        odd.write_bytes(data)
     assert join_packs(folder)
-    assert {first.name, damaged.name} <= names(folder)
-    assert len(names(folder)) == 4
-
-
-def test_one_that_a_person_keeps(folder: Path) -> None:
-    """A pack with another file beside it is not only ours."""
-    first, *_ = [write_packs(folder, packed_blobs(b"%d" % number))[0] for number in range(3)]
-    first.with_suffix(".keep").touch()
-    assert join_packs(folder)
-    assert {first.with_suffix(suffix).name for suffix in (".keep", ".idx", ".pack")} < names(folder)
-    assert len(names(folder)) == 5
+    assert {first.name, first.with_suffix(".idx").name, odd.name} <= names(folder)
+    assert len(names(folder)) == 4 + (suffix == ".keep")
 
 
 def test_what_git_packed_is_left_alone(folder: Path) -> None:
     """A pack with deltas is no list of whole objects."""
     repository = folder.parent.parent
     lines = b"".join(b"%d\n" % number for number in range(500))
-    for blob in (lines, lines + b"more\n"):
-        subprocess.run(
-            ["git", "-C", str(repository), "hash-object", "-w", "--stdin"], input=blob, check=True, capture_output=True
-        )
-    objects = "\n".join(object_id(BLOB, blob).hex() for blob in (lines, lines + b"more\n")) + "\n"
-    quiet = ("-c", "pack.writeReverseIndex=false")
-    command = ["git", *quiet, "-C", str(repository), "pack-objects", str(folder / "pack")]
-    made = subprocess.run(command, input=objects, text=True, check=True, capture_output=True).stdout.strip()
+    ids = [git_bytes(repository, "hash-object", "-w", "--stdin", given=it) for it in (lines, lines + b"more\n")]
+    command = ("-c", "pack.writeReverseIndex=false", "pack-objects", str(folder / "pack"))
+    made = git_bytes(repository, *command, given=b"".join(ids)).decode().strip()
     git(repository, "prune-packed")
     for number in range(3):
         write_packs(folder, packed_blobs(os.urandom(1500 + number)))
@@ -152,10 +128,6 @@ def test_what_git_packed_is_left_alone(folder: Path) -> None:
 
 def test_what_fails_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full has no part of a pack on it, so that there is room again."""
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         with pytest.raises(OSError, match="No space"):

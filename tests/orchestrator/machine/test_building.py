@@ -96,27 +96,22 @@ def test_no_engine(engine: Path) -> None:
         assert line.endswith("without an engine: `blastdoor images build --backend runc`")
 
 
-def test_no_docker_command(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the command is missing, the line says how to get it."""
-    monkeypatch.setattr(docker_builder, "program", lambda _: None)
-    line, code = _said(_images("build")) or ("", Exit.OK)
-    assert (code, line.startswith("the docker command is missing: install it")) == (Exit.NO_ENGINE, True)
-
-
-def test_no_mmdebstrap(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Debian's tool, and where it may not be installed, an official image is the other way."""
+def test_what_is_missing(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is no image is refused with those that are. Where the docker command is missing, the line says how
+    to get it; without Debian's tool, and where it may not be installed, an official image is the other way.
+    """
+    result = _images("build", "agents")
+    assert (result.exit_code, "there is no image agents; images are trial, attack" in result.output) == (2, True)
+    with monkeypatch.context() as patched:
+        patched.setattr(docker_builder, "program", lambda _: None)
+        line, code = _said(_images("build")) or ("", Exit.OK)
+        assert (code, line.startswith("the docker command is missing: install it")) == (Exit.NO_ENGINE, True)
     monkeypatch.setattr(programs, "may_install", lambda: False)
     monkeypatch.setattr(programs, "SEARCH_PATH", str(engine))
     (engine / "docker").write_text("#!/bin/sh\n")
     line, code = _said(_images("build")) or ("", Exit.OK)
     assert (code, line.startswith("missing: mmdebstrap.")) == (Exit.NO_ENGINE, True)
     assert line.endswith("Or build on an official image: --base python:3.11-slim-bookworm")
-
-
-def test_an_unknown_name(engine: Path) -> None:
-    """A name that is no image is refused with those that are."""
-    result = _images("build", "agents")
-    assert (result.exit_code, "there is no image agents; images are trial, attack" in result.output) == (2, True)
 
 
 def test_a_mirror_that_is_not_there(engine: Path) -> None:

@@ -33,7 +33,7 @@ import sys
 from pathlib import Path
 from orchestrator.machine import engine
 from orchestrator.machine.private_engine import PrivateEngine
-engine.DEFAULT_SOCKET, engine._is_root = "/nonexistent", lambda: True
+engine.DEFAULT_SOCKET, engine.is_root = "/nonexistent", lambda: True
 sys.exit(engine.run_with_engine(PrivateEngine(Path(sys.argv[1])), sys.argv[2:]))
 """
 
@@ -48,7 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (programs_folder / name).chmod(0o755)
     monkeypatch.setattr(programs, "SEARCH_PATH", f"{programs_folder}:{os.environ['PATH']}")
     monkeypatch.setattr(engine, "DEFAULT_SOCKET", str(tmp_path / "no.sock"))
-    monkeypatch.setattr(engine, "_is_root", lambda: True)
+    monkeypatch.setattr(engine, "is_root", lambda: True)
     folder = tmp_path / "state" / "blastdoor" / "engine"
     yield folder
     _remove(PrivateEngine(folder))
@@ -207,20 +207,24 @@ def test_a_deep_folder(home: Path, tmp_path: Path) -> None:
         _remove(private)
 
 
-def test_without_the_programs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where dockerd is missing and may not be installed, one line says what to install."""
-    monkeypatch.setattr(programs, "program", lambda name: None if name == "dockerd" else f"/usr/bin/{name}")
-    monkeypatch.setattr(programs, "may_install", lambda: False)
-    assert _said(_blastdoor("up")) == (
-        "missing: dockerd. Install it (on Debian: apt-get install docker.io), or run this as root on Debian or Ubuntu,"
-        " or set DOCKER_HOST to an engine that runs.",
-        Exit.NO_ENGINE,
-    )
-
-
-def test_without_root(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only root can have a daemon of its own."""
-    monkeypatch.setattr(engine, "_is_root", lambda: False)
+def test_what_is_missing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where dockerd is missing and may not be installed, one line says what to install; only root can have a daemon of
+    its own, and a folder that others can write is not entered.
+    """
+    home.mkdir(parents=True)
+    home.chmod(0o777)
+    with pytest.raises(Unprepared, match="is not a folder that only this user can write"):
+        PrivateEngine(home).keep()
+    home.chmod(0o700)
+    with monkeypatch.context() as patched:
+        patched.setattr(programs, "program", lambda name: None if name == "dockerd" else f"/usr/bin/{name}")
+        patched.setattr(programs, "may_install", lambda: False)
+        assert _said(_blastdoor("up")) == (
+            "missing: dockerd. Install it (on Debian: apt-get install docker.io), or run this as root on Debian or "
+            "Ubuntu, or set DOCKER_HOST to an engine that runs.",
+            Exit.NO_ENGINE,
+        )
+    monkeypatch.setattr(engine, "is_root", lambda: False)
     line = "no engine answers: start docker, or run this as root, or set DOCKER_HOST"
     assert _said(_blastdoor("up")) == (line, Exit.NO_ENGINE)
 
@@ -235,11 +239,3 @@ def test_a_full_disk(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     line, code = _said(_blastdoor("up", "--folder", str(folder))) or ("", Exit.OK)
     assert (code, "has 5 MiB of free space, and images need 1024 MiB" in line) == (Exit.NO_ENGINE, True)
     _remove(PrivateEngine(folder))
-
-
-def test_a_folder_of_others(home: Path) -> None:
-    """A folder that others can write is not entered."""
-    home.mkdir(parents=True)
-    home.chmod(0o777)
-    with pytest.raises(Unprepared, match="is not a folder that only this user can write"):
-        PrivateEngine(home).keep()

@@ -60,8 +60,10 @@ async def test_a_whole_campaign(folder: Path, tmp_path: Path) -> None:
 
 
 async def test_no_word_of_a_candidate(folder: Path, tmp_path: Path) -> None:
-    """Descriptions, reasons and logs stay in the ledger."""
-    settings, into = settings_for(tmp_path)
+    """Descriptions, reasons and logs stay in the ledger; the address is neither in it nor in its rows."""
+    program, into = writing_program(tmp_path)
+    topics = "champion,attempt,stopped,waiting,breaker,cap"
+    settings = Settings(notify=(f"command:{topics}={program}", "webhook=http://127.0.0.1:1/s3cret"))
     hostile: dict[str, Any] = {"value": 3, "do": "exit 3", "says": "<!channel> S3CRET"}
     await search(folder, proposer=Proposing(hostile), attempts=1, rate=1e6, settings=settings)
     assert "scripted" in into.read_text()
@@ -70,6 +72,9 @@ async def test_no_word_of_a_candidate(folder: Path, tmp_path: Path) -> None:
     told = [it for it in lines_of(into) if it["topic"] == "attempt"][-1]
     assert "S3CRET" not in told["text"]
     assert {name for name, value in told["data"].items() if "S3CRET" in str(value)} <= {"parameters"}
+    files = [it for it in (folder / ".blastdoor").rglob("*") if it.is_file()]
+    assert files
+    assert not [it for it in files if b"s3cret" in it.read_bytes()]
 
 
 async def test_a_person_is_waited_for(folder: Path, tmp_path: Path) -> None:
@@ -84,14 +89,6 @@ async def test_bad_target_before_anything_begins(folder: Path, spec: str) -> Non
         await search(folder, proposer=points(3), attempts=1, settings=Settings(notify=(spec,)))
     assert "s3cret" not in str(caught.value)
     assert not (folder / ".blastdoor").exists()
-
-
-async def test_secret_is_in_no_record(folder: Path) -> None:
-    """Neither the ledger nor its rows have the address."""
-    settings = Settings(notify=("webhook=http://127.0.0.1:1/s3cret",))
-    await search(folder, proposer=points(3), attempts=1, rate=1e6, settings=settings)
-    found = [it for it in (folder / ".blastdoor").rglob("*") if it.is_file() and b"s3cret" in it.read_bytes()]
-    assert found == []
 
 
 async def test_a_fault_of_ours_ends_no_campaign(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,21 +83,16 @@ def test_tries_of_a_webhook(answers: tuple[int, ...], asked: int, fails: str) ->
     assert len(got) == asked
 
 
-def test_nobody_listens() -> None:
-    with hook(200) as (address, _):
-        pass
-    told = Webhook(context(address))
-    with pytest.raises(retrying.Again, match=r"^ConnectError$"):
-        told.tell(news(Topic.STOPPED))
-
-
-def test_slow_webhook_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that takes the connection and never answers."""
+@pytest.mark.parametrize(("listens", "says"), [(False, "^ConnectError$"), (True, "Timeout")])
+def test_a_webhook_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, listens: bool, says: str) -> None:
+    """Nobody listens, or one takes the connection and never answers."""
     monkeypatch.setattr(webhook, "TIMEOUT_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        told = Webhook(context(f"http://127.0.0.1:{silent.getsockname()[1]}/"))
-        with pytest.raises(retrying.Again, match="Timeout"):
-            told.tell(news(Topic.STOPPED))
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        if not listens:
+            silent.close()
+        with pytest.raises(retrying.Again, match=says):
+            Webhook(context(address)).tell(news(Topic.STOPPED))
 
 
 def test_command(tmp_path: Path) -> None:
@@ -107,6 +102,8 @@ def test_command(tmp_path: Path) -> None:
     told.tell(news(Topic.STOPPED))
     told.close()
     assert [it["topic"] for it in lines_of(into)] == ["waiting", "stopped"]
+    with pytest.raises(retrying.Again, match="it ended with exit code 3"):
+        Command(context("sh -c 'exit 3'")).tell(news(Topic.STOPPED))
 
 
 def test_command_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,12 +116,6 @@ def test_command_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     left = [it for it in psutil.process_iter(["cmdline"]) if seconds in (it.info["cmdline"] or [])]
     psutil.wait_procs(left, timeout=60)
     assert not [it for it in left if it.is_running()]
-
-
-def test_command_that_fails() -> None:
-    told = Command(context("sh -c 'exit 3'"))
-    with pytest.raises(retrying.Again, match="it ended with exit code 3"):
-        told.tell(news(Topic.STOPPED))
 
 
 @pytest.mark.long

@@ -45,8 +45,3 @@ def make(tmp_path: Path) -> Make:
         return folder
 
     return made
-
-
-@pytest.fixture
-def next_line() -> int:
-    return NEXT

@@ -17,32 +17,53 @@ def told(folder: Path) -> str:
     return str(caught.value).replace(f"{folder}/", "").replace(str(folder), "FOLDER")
 
 
-def test_workspace_is_missing(make: Make) -> None:
-    """Candidates must have something to start from."""
-    folder = make(replaced=("[trial]", "workspace = 'wrkspace'\n[trial]"))
-    assert told(folder) == (
-        "blastdoor.toml:5: workspace: wrkspace is not a folder; put there what candidates start from"
-    )
+TRIAL = "[trial]"
+INSIDE = "lies inside the workspace, where candidates see it; move it out"
+# What is appended to the task, what stands before [trial], the line, and what is said of it.
+PLACES = [
+    ("", "workspace = 'wrkspace'", 5, "workspace: wrkspace is not a folder; put there what candidates start from"),
+    ("", "workspace = {repository = 'repo'}", 5, "workspace.repository: repo is not a folder; name a repository"),
+    ("folder = 'jugde'", "", NEXT, "judge.folder: jugde is not a folder; put the judge there"),
+    (
+        "gold = 'judge/glod'",
+        "",
+        NEXT,
+        "judge.gold: judge/glod is missing; put the gold there or correct the name",
+    ),
+    ("folder = 'workspace'", "", NEXT, f"judge.folder: workspace {INSIDE}"),
+    ("folder = 'workspace/lib'", "", NEXT, f'judge.folder: workspace/lib {INSIDE}, or set exclude = ["lib"]'),
+    ("", "workspace = '.'", 9, f'judge.folder: judge {INSIDE}, or set exclude = ["judge"]'),
+    ("", "workspace = 'judge/gold'", 5, "workspace: judge/gold lies inside the judge's folder; move it out"),
+    (
+        "",
+        "playbook = 'playbok'",
+        5,
+        "playbook: playbok is not a folder; put the playbook there, or take the key out",
+    ),
+    (
+        "[inputs]\na = 'dta'",
+        "",
+        NEXT + 1,
+        "inputs.a: dta is missing; put the data there or correct the name",
+    ),
+    (
+        "[inputs]\na = 'data'\n[tune]\ninputs = {b = 'data'}",
+        "",
+        NEXT + 3,
+        "tune.inputs.b: replaces no input; use a name of [inputs]",
+    ),
+]
 
 
-def test_repository_is_missing(make: Make) -> None:
-    """A repository that is not there is told when the task is read."""
-    folder = make(replaced=("[trial]", "workspace = {repository = 'repo'}\n[trial]"))
-    assert told(folder) == "blastdoor.toml:5: workspace.repository: repo is not a folder; name a repository"
+@pytest.mark.parametrize(("more", "before", "line", "message"), PLACES)
+def test_places_that_can_not_be(make: Make, more: str, before: str, line: int, message: str) -> None:
+    """What is named must be there, and workspace, judge and playbook must not show each other to candidates."""
+    folder = make(more, replaced=(TRIAL, f"{before}\n{TRIAL}")) if before else make(more)
+    assert told(folder) == f"blastdoor.toml:{line}: {message}"
 
 
-def test_judge_is_missing(make: Make) -> None:
-    """There is no search without a judge."""
-    assert told(make("folder = 'jugde'")) == (
-        f"blastdoor.toml:{NEXT}: judge.folder: jugde is not a folder; put the judge there"
-    )
-
-
-def test_gold_is_missing(make: Make) -> None:
-    """Gold that was named must be there; the usual place may be empty."""
-    assert told(make("gold = 'judge/glod'")) == (
-        f"blastdoor.toml:{NEXT}: judge.gold: judge/glod is missing; put the gold there or correct the name"
-    )
+def test_the_usual_gold_may_be_missing(make: Make) -> None:
+    """Only gold that was named must be there."""
     folder = make()
     (folder / "judge/gold/answers.json").unlink()
     (folder / "judge/gold").rmdir()
@@ -55,30 +76,6 @@ def test_gold_is_a_part_of_the_judge(make: Make, gold: str) -> None:
     assert "is not beneath the judge's folder judge; move it there" in told(make(f"gold = '{gold}'"))
 
 
-@pytest.mark.parametrize(
-    ("judge", "other"), [("workspace", ""), ("workspace/lib", ', or set exclude = ["lib"]')], ids=["all", "a part"]
-)
-def test_judge_inside_the_workspace(make: Make, judge: str, other: str) -> None:
-    """What lies in the workspace is seen by candidates, so the judge may not, unless it is left out."""
-    text = f"judge.folder: {judge} lies inside the workspace, where candidates see it; move it out{other}"
-    assert told(make(f"folder = '{judge}'")) == f"blastdoor.toml:{NEXT}: {text}"
-
-
-def test_workspace_around_everything(make: Make) -> None:
-    """A task folder that is its own workspace would show its judge."""
-    folder = make(replaced=("[trial]", "workspace = '.'\n[trial]"))
-    assert told(folder) == (
-        "blastdoor.toml:9: judge.folder: judge lies inside the workspace, where candidates see it; move it out, or set "
-        'exclude = ["judge"]'
-    )
-
-
-def test_workspace_inside_the_judge(make: Make) -> None:
-    """Nor may the workspace be a part of what is secret."""
-    folder = make(replaced=("[trial]", "workspace = 'judge/gold'\n[trial]"))
-    assert told(folder) == "blastdoor.toml:5: workspace: judge/gold lies inside the judge's folder; move it out"
-
-
 @pytest.mark.parametrize("playbook", ["judge", "judge/gold", ".", "link"])
 def test_playbook_and_judge_lie_apart(make: Make, playbook: str) -> None:
     """All of a playbook goes to a provider: nothing of the judge may be in it, by whatever name."""
@@ -87,26 +84,24 @@ def test_playbook_and_judge_lie_apart(make: Make, playbook: str) -> None:
     assert "lie in each other, and agents read it; move it" in told(folder)
 
 
-def test_playbook_is_missing(make: Make) -> None:
-    """One that is named must be there; the usual place need not."""
-    folder = make(replaced=("[trial]", "playbook = 'playbok'\n[trial]"))
-    assert told(folder) == (
-        "blastdoor.toml:5: playbook: playbok is not a folder; put the playbook there, or take the key out"
-    )
-
-
-def test_judge_inside_the_workspace_by_a_link(make: Make) -> None:
+@pytest.mark.parametrize(
+    ("more", "link", "leads_to", "message"),
+    [
+        ("folder = 'elsewhere'", "elsewhere", "workspace/lib", "elsewhere lies inside the workspace"),
+        ("gold = 'judge/linked'", "judge/linked", "data", "judge/linked is not beneath the judge's folder"),
+        (
+            "[inputs]\na = 'innocent'",
+            "innocent",
+            "judge/gold/answers.json",
+            f"blastdoor.toml:{NEXT + 1}: inputs.a: innocent and the judge's folder",
+        ),
+    ],
+)
+def test_places_by_a_link(make: Make, more: str, link: str, leads_to: str, message: str) -> None:
     """It is the place on the disk that counts, not its name."""
-    folder = make("folder = 'elsewhere'")
-    (folder / "elsewhere").symlink_to(folder / "workspace/lib")
-    assert "elsewhere lies inside the workspace" in told(folder)
-
-
-def test_gold_by_a_link(make: Make) -> None:
-    """Gold that is really elsewhere is not beneath the judge's folder."""
-    folder = make("gold = 'judge/linked'")
-    (folder / "judge/linked").symlink_to(folder / "data")
-    assert "judge/linked is not beneath the judge's folder" in told(folder)
+    folder = make(more)
+    (folder / link).symlink_to(folder / leads_to)
+    assert message in told(folder)
 
 
 def test_t65_link_in_the_workspace(make: Make) -> None:
@@ -140,13 +135,6 @@ def test_input_shows_the_judge(make: Make, path: str) -> None:
     assert message.endswith("lie in each other; candidates see inputs, so keep them apart")
 
 
-def test_input_by_a_link(make: Make) -> None:
-    """A link as an input is followed to see where it leads."""
-    folder = make("[inputs]\na = 'innocent'")
-    (folder / "innocent").symlink_to(folder / "judge/gold/answers.json")
-    assert told(folder).startswith(f"blastdoor.toml:{NEXT + 1}: inputs.a: innocent and the judge's folder")
-
-
 def test_input_of_our_own_records(make: Make) -> None:
     """What earlier runs left holds verdicts: no candidate may read it."""
     folder = make("[inputs]\na = '.blastdoor'")
@@ -154,50 +142,43 @@ def test_input_of_our_own_records(make: Make) -> None:
     assert "inputs.a: .blastdoor and what runs left (.blastdoor) lie in each other" in told(folder)
 
 
-def test_input_is_missing(make: Make) -> None:
-    """An input that is not there is told with its line."""
-    assert told(make("[inputs]\na = 'dta'")) == (
-        f"blastdoor.toml:{NEXT + 1}: inputs.a: dta is missing; put the data there or correct the name"
-    )
-
-
-def test_tune_replaces_inputs_that_are_there(make: Make) -> None:
-    """A tune input of an unknown name is a typo: nothing would read it."""
-    assert told(make("[inputs]\na = 'data'\n[tune]\ninputs = {b = 'data'}")) == (
-        f"blastdoor.toml:{NEXT + 3}: tune.inputs.b: replaces no input; use a name of [inputs]"
-    )
-
-
 def edited(make: Make, names: str, hidden: str = "[]") -> Path:
     return make(replaced=('["solve.py", "params.json"]', f"{names}\nhidden = {hidden}"))
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("names", "hidden", "line", "message"),
     [
-        ("lib", '"lib" is a folder; write lib/** for all that is in it'),
-        ("solve.py/x", '"solve.py/x" cannot be there beside the file solve.py; correct the name'),
-        ("Solve.py", '"Solve.py" cannot be there beside the file solve.py; correct the name'),
+        ('["params.json", "lib"]', "[]", 3, 'editable[1]: "lib" is a folder; write lib/** for all that is in it'),
+        (
+            '["params.json", "solve.py/x"]',
+            "[]",
+            3,
+            'editable[1]: "solve.py/x" cannot be there beside the file solve.py; correct the name',
+        ),
+        (
+            '["params.json", "Solve.py"]',
+            "[]",
+            3,
+            'editable[1]: "Solve.py" cannot be there beside the file solve.py; correct the name',
+        ),
+        (
+            '["solve.py"]',
+            '["solve.py"]',
+            3,
+            'editable[0]: "solve.py" is hidden too, and hidden wins; take it out of one of them',
+        ),
+        (
+            '["solve.py"]',
+            '["parms.json"]',
+            4,
+            'hidden[0]: "parms.json" is not in the workspace, so nothing is hidden; did you mean params.json?',
+        ),
     ],
 )
-def test_editable_names_that_can_not_be(make: Make, name: str, message: str) -> None:
-    """An exact name must be a file, or one that a change could create."""
-    assert told(edited(make, f'["params.json", "{name}"]')) == f"blastdoor.toml:3: editable[1]: {message}"
-
-
-def test_editable_and_hidden(make: Make) -> None:
-    """A file that is both is hidden, so it could never be edited."""
-    assert told(edited(make, '["solve.py"]', '["solve.py"]')) == (
-        'blastdoor.toml:3: editable[0]: "solve.py" is hidden too, and hidden wins; take it out of one of them'
-    )
-
-
-def test_hidden_must_hide_something(make: Make) -> None:
-    """A misspelt hidden file would be shown: that is an error, not a warning."""
-    assert told(edited(make, '["solve.py"]', '["parms.json"]')) == (
-        'blastdoor.toml:4: hidden[0]: "parms.json" is not in the workspace, so nothing is hidden; '
-        "did you mean params.json?"
-    )
+def test_names_that_can_not_be(make: Make, names: str, hidden: str, line: int, message: str) -> None:
+    """An exact name is a file, or one that a change could create; hidden wins, so a misspelt one is an error."""
+    assert told(edited(make, names, hidden)) == f"blastdoor.toml:{line}: {message}"
     assert load_task(edited(make, '["solve.py"]', '["lib", "params.json"]')).warnings == ()
 
 
@@ -247,18 +228,37 @@ def test_weighted_without_weights(make: Make) -> None:
     assert load_task(make(f"{metrics}\nweight = 2\n")).warnings == ()
 
 
-def test_weights_without_effect(make: Make) -> None:
-    """A weight that is not looked at is said to be so."""
-    (warning,) = load_task(make("[[metrics]]\nweight = 2\n")).warnings
-    assert warning.endswith(
-        f'{NEXT + 1}: metrics[0].weight: has no effect; it counts only with ranking.rule = "weighted"'
-    )
-
-
-def test_before_without_effect(make: Make) -> None:
-    """A weighted sum and Pareto know no order of metrics."""
-    (warning,) = load_task(make("[ranking]\nrule = 'pareto'\n[[metrics]]\nbefore = true\n")).warnings
-    assert warning.endswith('metrics[0].before: has no effect; it counts only with ranking.rule = "lexicographic"')
+@pytest.mark.parametrize(
+    ("more", "warning"),
+    [
+        (
+            "[[metrics]]\nweight = 2\n",
+            f'{NEXT + 1}: metrics[0].weight: has no effect; it counts only with ranking.rule = "weighted"',
+        ),
+        (
+            "[ranking]\nrule = 'pareto'\n[[metrics]]\nbefore = true\n",
+            f'{NEXT + 3}: metrics[0].before: has no effect; it counts only with ranking.rule = "lexicographic"',
+        ),
+        (
+            "[certify]\nrule = 'noisy'\nrepeats = 4\nchampion = 3",
+            f"{NEXT + 2}: certify.repeats: 4 cannot prove anything at an error of 0.05; 6 are used",
+        ),
+        ("[certify]\nrule = 'noisy'\nrepeats = 5", ""),
+        (
+            "[search]\nproposer = 'random'",
+            f'{NEXT + 1}: search.proposer: "random" needs a space to search; add [parameters]',
+        ),
+        (
+            "[search]\ncontrol = 'random'",
+            f'{NEXT + 1}: search.control: "random" needs a space to search; add [parameters], or leave the control out',
+        ),
+        ("[search]\nproposer = 'inject'", ""),
+    ],
+)
+def test_what_is_only_doubted(make: Make, more: str, warning: str) -> None:
+    """What has no effect as it stands may still be meant: it is said, and nothing is refused."""
+    found = [line.partition("blastdoor.toml:")[2] for line in load_task(make(more)).warnings]
+    assert found == ([warning] if warning else [])
 
 
 def test_noisy_needs_one_order(make: Make) -> None:
@@ -267,14 +267,6 @@ def test_noisy_needs_one_order(make: Make) -> None:
         f'blastdoor.toml:{NEXT + 3}: certify.rule: "noisy" needs scores in one order, which "pareto" does not give; '
         'use another ranking.rule, or "strict"'
     )
-
-
-def test_repeats_that_can_prove_nothing(make: Make) -> None:
-    """Too few measurements would let nothing through, however good: more are made, and that is said."""
-    (warning,) = load_task(make("[certify]\nrule = 'noisy'\nrepeats = 4\nchampion = 3")).warnings
-    told = "certify.repeats: 4 cannot prove anything at an error of 0.05; 6 are used"
-    assert warning.endswith(f"blastdoor.toml:{NEXT + 2}: {told}")
-    assert not load_task(make("[certify]\nrule = 'noisy'\nrepeats = 5")).warnings
 
 
 @pytest.mark.parametrize("key", ["error", "repeats", "champion"])
@@ -315,19 +307,6 @@ def test_a_time_without_one_order(make: Make) -> None:
     metrics = "[[metrics]]\nname = 'seconds'\n[[metrics]]\nname = 'size'\n[ranking]\nrule = 'pareto'\n"
     assert "since seconds is a time" in told(make(metrics))
     assert load_task(make(f"{metrics}[certify]\nrule = 'strict'\n")).certify.rule == "strict"
-
-
-@pytest.mark.parametrize("key", ["proposer", "control"])
-def test_search_without_a_space(make: Make, key: str) -> None:
-    """Grid and random need something to draw from; a flag may name another, so this is a warning."""
-    other = ", or leave the control out" if key == "control" else ""
-    (warning,) = load_task(make(f"[search]\n{key} = 'random'")).warnings
-    assert warning.endswith(f'{NEXT + 1}: search.{key}: "random" needs a space to search; add [parameters]{other}')
-
-
-def test_what_people_bring_needs_no_space(make: Make) -> None:
-    """A search without [parameters] can still judge changes that people inject."""
-    assert load_task(make("[search]\nproposer = 'inject'")).parameters is None
 
 
 def test_timing_without_relay(make: Make) -> None:

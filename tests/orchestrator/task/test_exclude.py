@@ -41,17 +41,24 @@ def test_the_judge_lies_in_the_repository(make: Make) -> None:
     task.policy().check("lib/new.py")
 
 
-def test_at_a_revision(make: Make) -> None:
-    """Of a repository, what is left out is not read either: no link in it, and no size of it, is in the way."""
-    folder = around(make, ["judge", "data", "venv"])
+def committed(folder: Path) -> None:
+    """The task takes what is in its folder now from a commit."""
     path = folder / "blastdoor.toml"
     path.write_text(path.read_text().replace("workspace = '.'", "workspace = {repository = '.', revision = 'HEAD'}"))
-    (folder / "venv").mkdir()
-    (folder / "venv/python").symlink_to("/usr/bin/python3")
     repository = pygit2.init_repository(folder)
     repository.index.add_all()
     who = pygit2.Signature("a", "a@example.org", 0, 0)
     repository.create_commit("HEAD", who, who, "all", repository.index.write_tree(), [])
+
+
+@pytest.mark.parametrize("at_a_revision", [False, True])
+def test_links_in_what_is_left_out(make: Make, at_a_revision: bool) -> None:
+    """What is left out is not read either: a virtual environment is full of links, and need not be moved away."""
+    folder = around(make, ["judge", "data", "venv"])
+    (folder / "venv").mkdir()
+    (folder / "venv/python").symlink_to("/usr/bin/python3")
+    if at_a_revision:
+        committed(folder)
     taken = snapshot(load_task(folder), folder)
     assert not [name for name in taken.tree if name.split("/")[0] in ("judge", "data", "venv")]
     assert "workspace/solve.py" in taken.tree
@@ -59,14 +66,9 @@ def test_at_a_revision(make: Make) -> None:
 
 def renamed(folder: Path) -> None:
     """Commit the folder with the judge under its old name, which the working tree has no more."""
-    path = folder / "blastdoor.toml"
-    path.write_text(path.read_text().replace("workspace = '.'", "workspace = {repository = '.', revision = 'HEAD'}"))
-    repository = pygit2.init_repository(folder)
     (folder / "judge").rename(folder / "scorer")
-    repository.index.add_all()
+    committed(folder)
     (folder / "scorer").rename(folder / "judge")
-    who = pygit2.Signature("a", "a@example.org", 0, 0)
-    repository.create_commit("HEAD", who, who, "all", repository.index.write_tree(), [])
 
 
 @pytest.mark.parametrize(("other", "found"), [("judge.py", "gold/answers.json"), ("gold/answers.json", "judge.py")])
@@ -87,14 +89,6 @@ def test_a_revision_whose_old_judge_is_left_out(make: Make) -> None:
     (folder / "judge/solve.py").write_bytes((folder / "workspace/solve.py").read_bytes())
     renamed(folder)
     assert "workspace/solve.py" in snapshot(load_task(folder), folder).tree
-
-
-def test_links_in_what_is_left_out(make: Make) -> None:
-    """A virtual environment is full of links; it need not be moved away."""
-    folder = around(make, ["judge", "venv"])
-    (folder / "venv").mkdir()
-    (folder / "venv/python").symlink_to("/usr/bin/python3")
-    assert "venv/python" not in snapshot(load_task(folder), folder).tree
 
 
 HELDOUT = "[inputs]\ndata = 'data'\n[heldout]\nstep = 1\ninputs = {data = 'held'}\n"

@@ -85,13 +85,9 @@ def test_inside_a_value_the_line_is_where_it_begins() -> None:
     assert line_of(("nowhere",), LINES) == 1
 
 
-def test_line_ends_of_windows() -> None:
-    """A file saved on Windows has the same lines."""
+def test_line_ends() -> None:
+    """A file saved on Windows has the same lines, and the last key needs no newline behind it."""
     assert key_lines(TEXT.replace("\n", "\r\n")) == LINES
-
-
-def test_a_file_without_a_last_newline() -> None:
-    """The last key needs no newline behind it."""
     assert key_lines('a = 1\nb = "x"') == {(): 1, ("a",): 1, ("b",): 2}
 
 

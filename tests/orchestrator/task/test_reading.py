@@ -113,7 +113,9 @@ control = "random"
 
 
 def test_every_section(make: Make) -> None:
-    """Every value arrives, in the unit that the program counts in."""
+    """Every value arrives, in the unit that the program counts in. Tune and guards keep the limits of the trial, a
+    guard beside the judge those of the judge.
+    """
     judge = '\n[judge]\ncommand = "j"\nlimits = {memory = "2GiB"}\nimage = {pip = ["numpy==2.1.*"]}\n'
     task = load_task(make(replaced=('\n[judge]\ncommand = "python3 judge.py"\n', EVERYTHING + judge)))
     assert task.trial.build == ("sh", "-c", "make")
@@ -126,18 +128,12 @@ def test_every_section(make: Make) -> None:
     assert (task.budget.usd, task.budget.seconds, task.budget.rate) == (5.0, 7200.0, 0.5)
     assert (task.stall.propose, task.stall.after) == (300.0, 3)
     assert (task.search.proposer, task.search.control, task.search.saturates) == ("grid", "random", ("cpu", "gpu"))
-    assert [guard.place for guard in task.guards] == ["judge", "chamber"]
-    assert Task.from_canonical(task.canonical()) == task
-
-
-def test_limits_that_are_not_given_again(make: Make) -> None:
-    """Tune and guards keep the limits of the trial, a guard beside the judge those of the judge."""
-    judge = '\n[judge]\ncommand = "j"\nlimits = {memory = "2GiB"}\n'
-    task = load_task(make(replaced=('\n[judge]\ncommand = "python3 judge.py"\n', EVERYTHING + judge)))
     assert task.tune
     assert task.tune.limits
     assert (task.tune.limits.wall, task.tune.limits.memory) == (5.0, 1 << 30)
-    assert [(guard.limits.wall, guard.limits.memory) for guard in task.guards] == [(30.0, 2 << 30), (90.0, 1 << 30)]
+    guards = [(guard.place, guard.limits.wall, guard.limits.memory) for guard in task.guards]
+    assert guards == [("judge", 30.0, 2 << 30), ("chamber", 90.0, 1 << 30)]
+    assert Task.from_canonical(task.canonical()) == task
 
 
 BAD_KEYS = [
@@ -164,13 +160,6 @@ BAD_KEYS = [
 def test_unknown_keys(make: Make, more: str, line: int, message: str) -> None:
     """A key that nobody knows is never ignored: its line, its name and the nearest right one are told."""
     assert told(make(more)) == f"blastdoor.toml:{NEXT + line}: {message}"
-
-
-def test_unknown_key_goes_before_what_it_causes(make: Make) -> None:
-    """A misspelt required key is told as misspelt, not as missing."""
-    assert told(make(replaced=("statement", "statment"))) == (
-        "blastdoor.toml:2: statment: unknown key; did you mean statement?"
-    )
 
 
 BAD_VALUES = [
@@ -273,6 +262,7 @@ HEADS = [
     (('name = "sample"', 'name = "Big Name"'), 1, 'name: "Big Name" is not a name; use up to 64 small letters, digits '
      "and -"),
     (('command = ["python3", "solve.py"]\n', ""), 5, "trial.command: is missing; add it"),
+    (("statement", "statment"), 2, "statment: unknown key; did you mean statement?"),
     (('"Do it."', '""'), 2, "statement: is too short; the least is 1"),
     (('["solve.py", "params.json"]', "[]"), 3, "editable: is too short; the least is 1"),
     (('"params.json"', '"../x"'), 3, "editable[1]: ../x: unsafe name; write a plain relative path or glob"),
@@ -289,7 +279,7 @@ HEADS = [
 
 @pytest.mark.parametrize(("replaced", "line", "message"), HEADS)
 def test_bad_heads(make: Make, replaced: tuple[str, str], line: int, message: str) -> None:
-    """What every task must have is told by the line where it should stand."""
+    """What every task must have is told by the line where it should stand, a misspelt one as misspelt."""
     assert told(make(replaced=replaced)) == f"blastdoor.toml:{line}: {message}"
 
 
@@ -319,39 +309,34 @@ def test_no_file(make: Make) -> None:
         load_task(folder / "nowhere")
 
 
-def test_too_large(make: Make) -> None:
-    """A file over its cap is not parsed."""
-    assert told(make("#" * (1 << 20))) == "blastdoor.toml: has more than 1MiB; put large texts into files"
-
-
-def test_not_utf8(make: Make) -> None:
-    """A file in another encoding is refused with the line of the first odd byte."""
+def test_encodings(make: Make) -> None:
+    """A file in another encoding is refused with the line of the first odd byte; one that begins with a byte order
+    mark, as some editors write it, is read like any other.
+    """
     folder = make()
-    file = folder / "blastdoor.toml"
-    file.write_bytes(file.read_bytes() + b"# caf\xe9\n")
+    file, plain = folder / "blastdoor.toml", load_task(folder)
+    written = file.read_bytes()
+    file.write_bytes(b"\xef\xbb\xbf" + written)
+    assert load_task(folder) == plain
+    file.write_bytes(written + b"# caf\xe9\n")
     assert told(folder) == f"blastdoor.toml:{NEXT}: is not UTF-8; save it as UTF-8"
 
 
-@pytest.mark.parametrize("depth", [150, 5000])
-def test_nested_too_deeply(make: Make, depth: int) -> None:
-    """A file that would exhaust a parser's stack is an error like any other."""
-    assert told(make("x = " + "[" * depth + "]" * depth)).startswith("blastdoor.toml:")
-
-
-@pytest.mark.parametrize("depth", [100, 150])
-def test_lists_and_tables_in_each_other(make: Make, depth: int) -> None:
-    """TOML takes them deeper than JSON, as which the values are looked at."""
-    text = "[limits]\na = " + "{b = [1," * depth + "1" + "]}" * depth
-    assert told(make(text)) == "blastdoor.toml: is nested too deeply; write it flatter"
-
-
-def test_a_mark_of_the_encoding(make: Make) -> None:
-    """A file that begins with a byte order mark, as some editors write it, is read like any other."""
-    folder = make()
-    file = folder / "blastdoor.toml"
-    plain = load_task(folder)
-    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert load_task(folder) == plain
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ("x = " + "[" * 150 + "]" * 150, ":"),
+        ("x = " + "[" * 5000 + "]" * 5000, ":"),
+        # TOML takes them deeper than JSON, as which the values are looked at.
+        ("[limits]\na = " + "{b = [1," * 100 + "1" + "]}" * 100, ": is nested too deeply; write it flatter"),
+        ("[limits]\na = " + "{b = [1," * 150 + "1" + "]}" * 150, ": is nested too deeply; write it flatter"),
+        ("#" * (1 << 20), ": has more than 1MiB; put large texts into files"),
+    ],
+    ids=["lists", "deep lists", "tables", "deep tables", "large"],
+)
+def test_too_deep_and_too_large(make: Make, more: str, says: str) -> None:
+    """A file that would exhaust a parser is an error like any other; one over its cap is not parsed."""
+    assert told(make(more)).startswith(f"blastdoor.toml{says}")
 
 
 def test_a_folder_that_is_no_text(make: Make, tmp_path: Path) -> None:

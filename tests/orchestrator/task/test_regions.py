@@ -24,11 +24,15 @@ def with_editable(make: Make, entries: str, text: str = MARKED, more: str = "") 
 
 
 def test_read_and_kept(make: Make) -> None:
-    """Both spellings are read, and stand in the stored task as they were written."""
+    """Both spellings are read, and stand in the stored task as they were written; a task without regions says what it
+    always said. A part of a file cannot be hidden: the entry is a path there.
+    """
     task = with_editable(make, '["solve.py:X", "solve.py::solve"]')
     assert Task.from_canonical(task.canonical()) == task
-    assert set(task.policy().regions) == {"solve.py"}
-    assert task.warnings == ()
+    assert (set(task.policy().regions), task.warnings) == ({"solve.py"}, ())
+    assert load_task(make()).plain()["editable"] == ["solve.py", "params.json"]
+    with pytest.raises(TaskError, match="unsafe name"):
+        load_task(make(replaced=("[trial]", 'hidden = ["solve.py:X"]\n[trial]')))
 
 
 @pytest.mark.parametrize(
@@ -55,12 +59,6 @@ def test_refused(make: Make, entries: str, text: str, told: str) -> None:
     assert told in message
     assert "blastdoor.toml:3: editable" in message
     assert "\n" not in message
-
-
-def test_hidden_takes_no_region(make: Make) -> None:
-    """A part of a file cannot be hidden; the entry is a path there."""
-    with pytest.raises(TaskError, match="unsafe name"):
-        load_task(make(replaced=("[trial]", 'hidden = ["solve.py:X"]\n[trial]')))
 
 
 SPACE = """
@@ -94,11 +92,6 @@ def test_minimising_keeps_to_regions(make: Make) -> None:
     outside, inside = frozenset([0]), frozenset([1])
     assert [free.tree(it) is None for it in (outside, inside)] == [False, False]
     assert [kept.tree(it) is None for it in (outside, inside)] == [True, False]
-
-
-def test_digests_stand(make: Make) -> None:
-    """A task without regions says what it always said."""
-    assert load_task(make()).plain()["editable"] == ["solve.py", "params.json"]
 
 
 COMBINED = """

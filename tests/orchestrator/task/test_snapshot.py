@@ -49,24 +49,17 @@ def test_parts(make: Make) -> None:
     assert set(whole.digests) == {"task", "workspace", "judge", "gold", "inputs", "tune_inputs"}
 
 
-def test_gold_is_one_file(make: Make) -> None:
-    """Gold may be a single file of the judge's folder."""
+def test_forms_of_gold(make: Make) -> None:
+    """Gold may be a single file of the judge's folder; a judge that computes its score needs none; a gold folder
+    without a file was not meant.
+    """
     whole = taken(make("gold = './judge/judge.py'"))
     assert (list(whole.judge), list(whole.gold)) == (["gold/answers.json"], ["judge.py"])
-
-
-def test_no_gold(make: Make) -> None:
-    """A judge that computes its score needs none."""
-    folder = make()
-    (folder / "judge/gold").rename(folder / "judge/rest")
-    assert len(taken(folder).gold) == 0
-
-
-def test_empty_gold(make: Make) -> None:
-    """A gold folder without a file was not meant."""
     folder = make()
     (folder / "judge/gold/answers.json").unlink()
     assert refused(folder) == "blastdoor.toml: judge.gold: judge/gold holds no file; put the gold there"
+    (folder / "judge/gold").rmdir()
+    assert len(taken(folder).gold) == 0
 
 
 @pytest.mark.parametrize(
@@ -118,18 +111,12 @@ def test_t96_an_input_that_is_too_deep(deep: Deep, make: Make) -> None:
     assert "data has more than 256 folders in one another; make it flatter" in refused(folder)
 
 
-def test_link_in_an_input(make: Make) -> None:
-    """A link in an input could lead to the gold."""
+@pytest.mark.parametrize(("key", "link"), [("inputs", "data/link"), ("judge.folder", "judge/link")])
+def test_links(make: Make, key: str, link: str) -> None:
+    """A link in an input could lead to the gold, and the judge's folder is read as plain files too."""
     folder = make("[inputs]\na = 'data'")
-    (folder / "data/link").symlink_to(folder / "judge")
-    assert refused(folder) == "blastdoor.toml: inputs: data/link is a link; put what it points to in its place"
-
-
-def test_link_in_the_judge(make: Make) -> None:
-    """The judge's folder is read as plain files too."""
-    folder = make()
-    (folder / "judge/link").symlink_to(folder / "data")
-    assert refused(folder) == "blastdoor.toml: judge.folder: judge/link is a link; put what it points to in its place"
+    (folder / link).symlink_to(folder / "judge/gold")
+    assert refused(folder) == f"blastdoor.toml: {key}: {link} is a link; put what it points to in its place"
 
 
 def test_special_file(make: Make) -> None:
@@ -181,21 +168,17 @@ def committed(folder: Path, tree: Tree) -> str:
 
 
 def test_repository(make: Make) -> None:
-    """A workspace from a repository is what was committed, under the commit that the revision meant."""
+    """A workspace from a repository is what was committed, under the commit that the revision meant: all of it, or a
+    folder.
+    """
     folder = make(replaced=("[trial]", "workspace = {repository = 'repo', revision = '1', folder = 'src'}\n[trial]"))
-    tree = Tree.of({"src/solve.py": "1", "src/params.json": "2", "README": "3"})
-    commit = committed(folder, tree)
+    commit = committed(
+        folder, Tree.of({"src/solve.py": "1", "src/params.json": "2", "solve.py": "3", "params.json": ""})
+    )
     whole = taken(folder)
-    assert whole.commit == commit
-    assert whole.tree == Tree.of({"solve.py": "1", "params.json": "2"})
-
-
-def test_whole_repository(make: Make) -> None:
-    """Without a folder, all of it."""
-    folder = make(replaced=("[trial]", "workspace = {repository = 'repo', revision = '1'}\n[trial]"))
-    tree = Tree.of({"solve.py": "1", "params.json": "2"})
-    committed(folder, tree)
-    assert taken(folder).tree == tree
+    assert (whole.commit, whole.tree) == (commit, Tree.of({"solve.py": "1", "params.json": "2"}))
+    make(replaced=("[trial]", "workspace = {repository = 'repo', revision = '1'}\n[trial]"))
+    assert len(taken(folder).tree) == 4
 
 
 def test_repository_is_checked_too(make: Make) -> None:

@@ -30,7 +30,7 @@ selection = "tournament"
 def test_every_name_of_the_face_is_found() -> None:
     """Each promised name has a home, each name with a home is promised, and each can be had."""
     face = orchestrator.task
-    assert set(face.__all__) == set(face._HOME_OF)
+    assert set(face.__all__) == set(face.HOME_OF)
     assert all(getattr(face, name) is not None for name in face.__all__)
     with pytest.raises(AttributeError, match="Taks"):
         _ = face.Taks

@@ -9,6 +9,7 @@ class Teller:
     def __init__(self, config: Config | None = None) -> None:
         self.watch = StallWatch(config or Config(), 0.0)
         self.now = 0.0
+        self.used_s = 0.0
 
     def say(self, kind: Kind, call: str = "a", **more: object) -> "Teller":
         self.watch.hear(Signal(at=self.now, kind=kind, call=call, **more))  # type: ignore[arg-type]
@@ -42,8 +43,8 @@ class Teller:
         """The chamber uses so much of a core."""
         for _ in range(round(seconds / every)):
             self.now += every
-            self._used = getattr(self, "_used", 0.0) + share * every
-            self.say(Kind.CPU, "", cpu_s=self._used)
+            self.used_s += share * every
+            self.say(Kind.CPU, "", cpu_s=self.used_s)
         return self
 
     def hold(self, hold: Hold) -> "Teller":

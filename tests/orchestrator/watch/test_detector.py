@@ -2,17 +2,8 @@
 
 import pytest
 
-from orchestrator.task.sections import StallSpec
 from orchestrator.watch import Cause, Config, Hold, Kind, Life
 from tests.orchestrator.watch.teller import Teller
-
-
-def test_defaults() -> None:
-    """The detector's defaults are those of the task file."""
-    spec, config = StallSpec(), Config()
-    durations = ("first_token", "window", "grace", "thinking", "tool", "waiting")
-    assert [getattr(spec, name) for name in durations] == [getattr(config, f"{name}_s") for name in durations]
-    assert (spec.floor, spec.loop) == (config.floor, config.loop)
 
 
 def test_a_healthy_stream() -> None:
@@ -41,24 +32,6 @@ def test_the_deadline_of_the_first_request() -> None:
     assert teller.pulse().state is Life.STARTING
     teller.say(Kind.CUT).say(Kind.REQUESTED, "b").after(10)
     assert teller.pulse().at == 50
-
-
-def test_silence() -> None:
-    """A stream that dies is found when the window is all but empty, and told with its last token's time."""
-    teller = Teller().say(Kind.REQUESTED).after(2).stream(100, 50)
-    pulse = teller.after(100).pulse()
-    assert pulse.cause is Cause.SILENT
-    assert pulse.since == 102
-    assert pulse.at <= 102 + 60 * 1.25
-
-
-def test_drip() -> None:
-    """One token every few seconds is below the floor, from the start or after a good while."""
-    for before in (0, 300):
-        pulse = Teller().say(Kind.REQUESTED).stream(before, 50).stream(600, 0.3).pulse()
-        assert pulse.cause is Cause.BELOW_FLOOR
-        assert pulse.at < before + 90
-        assert pulse.detail.endswith("the floor is 1")
 
 
 def test_grace() -> None:
@@ -131,29 +104,48 @@ def test_tool_with_cpu() -> None:
     assert teller.cpu(200).pulse().cause is Cause.TOOL
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01])
-def test_tool_without_cpu(share: float) -> None:
-    """A tool that uses next to nothing is silence, whatever the agent called."""
-    teller = Teller().say(Kind.REQUESTED).say(Kind.TOKENS, tokens=100).say(Kind.TOOL_CALLED, digest="t")
-    teller.say(Kind.FINISHED).cpu(100, share)
-    assert teller.pulse().cause is Cause.SILENT
+def streaming() -> Teller:
+    return Teller().say(Kind.REQUESTED).after(2).stream(100, 50)
 
 
-def test_cpu_is_no_excuse_for_a_stream() -> None:
-    """While a call is open, the chamber's processor time says nothing about it."""
-    teller = Teller().say(Kind.REQUESTED).stream(60, 40).cpu(100)
-    assert teller.pulse().cause is Cause.SILENT
+def with_tool() -> Teller:
+    called = Teller().say(Kind.REQUESTED).say(Kind.TOKENS, tokens=100).say(Kind.TOOL_CALLED, digest="t")
+    return called.say(Kind.FINISHED)
 
 
-def test_old_evidence() -> None:
-    """Processor time that is no longer used, or no longer measured, stops counting after some seconds."""
-    teller = Teller().call().cpu(100).after(100)
-    assert teller.pulse().cause is Cause.SILENT
+@pytest.mark.parametrize(
+    "teller",
+    [
+        streaming().after(100),
+        streaming().cpu(100),
+        with_tool().cpu(100, 0.0),
+        with_tool().cpu(100, 0.01),
+        Teller().call().cpu(100).after(100),
+        Teller().call().after(100),
+    ],
+    ids=["a stream", "a stream beside a tool", "a tool", "a tool that does little", "a tool that ended", "a gap"],
+)
+def test_silence(teller: Teller) -> None:
+    """A stream that dies, or an agent that asks for nothing, is found when the window is all but empty, and told with
+    its last token's time; processor time counts between calls only, where it is used, and for as long.
+    """
+    pulse = teller.pulse()
+    assert pulse.cause is Cause.SILENT
 
 
-def test_gap_between_calls() -> None:
-    """An agent that asks for nothing, runs nothing and ends nothing is silent."""
-    assert Teller().call().after(100).pulse().cause is Cause.SILENT
+def test_silence_is_told_from_its_last_token() -> None:
+    pulse = streaming().after(100).pulse()
+    assert (pulse.cause, pulse.since) == (Cause.SILENT, 102)
+    assert pulse.at <= 102 + 60 * 1.25
+
+
+@pytest.mark.parametrize("before", [0, 300])
+def test_drip(before: int) -> None:
+    """One token every few seconds is below the floor, from the start or after a good while."""
+    pulse = Teller().say(Kind.REQUESTED).stream(before, 50).stream(600, 0.3).pulse()
+    assert pulse.cause is Cause.BELOW_FLOOR
+    assert pulse.at < before + 90
+    assert pulse.detail.endswith("the floor is 1")
 
 
 @pytest.mark.parametrize("hold", [Hold.TRIAL, Hold.JUDGING, Hold.QUEUED])

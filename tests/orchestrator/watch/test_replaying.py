@@ -16,7 +16,6 @@ from orchestrator.watch import (
     Kind,
     Outcome,
     Signal,
-    StallWatch,
     Stream,
     fair_floor,
     floor_warnings,
@@ -61,17 +60,21 @@ def test_another_key_is_to_blame(tmp_path: Path) -> None:
     assert line.endswith("; raise stall.first_token; see shows all")
 
 
-def test_the_advised_floor_is_enough(tmp_path: Path) -> None:
-    """Also for a stream that gets slower after the moment at which the floor would have ended it."""
+def test_the_advised_floor_is_enough() -> None:
+    """Also for a stream that gets slower after the moment at which the floor would have ended it. Saved is what the
+    recording has after the stall; a stream too short for the floor to count says nothing.
+    """
     slower = [*steady("x", 40, seconds=150).signals]
     slower += [Signal(150 + at / 2, Kind.TOKENS, "a", tokens=7) for at in range(300)]
-    found = replay(Stream(Header("x"), tuple(slower), 300.0, Outcome.WELL), Config(floor=50))
+    stream = Stream(Header("x"), tuple(slower), 300.0, Outcome.WELL)
+    found = replay(stream, Config(floor=50))
     floor = fair_floor([found])
-    assert found.stalled
-    assert floor is not None
     assert floor == pytest.approx(14, rel=0.05)
-    assert not replay(Stream(Header("x"), tuple(slower), 300.0, Outcome.WELL), Config(floor=floor)).stalled
-    assert fair_floor([]) is None
+    assert not replay(stream, Config(floor=floor or 0)).stalled
+    assert fair_floor([]) is fair_floor([replay(steady("x", 40, seconds=20), Config())]) is None
+    even = replay(steady("x", 20, seconds=300), Config(floor=50))
+    assert (even.pulse.cause, even.wrong, even.saved_s) == (Cause.BELOW_FLOOR, True, 300 - even.pulse.at)
+    assert even.saved_tokens == pytest.approx(20 * even.saved_s, abs=20)
 
 
 def test_nothing_recorded(tmp_path: Path) -> None:
@@ -80,14 +83,6 @@ def test_nothing_recorded(tmp_path: Path) -> None:
     (keep(tmp_path) / "x.jsonl").write_text("hello\n")
     [line] = floor_warnings(tmp_path, Config(), "see")
     assert "x.jsonl, line 1: not JSON" in line
-
-
-def test_saved(tmp_path: Path) -> None:
-    """Saved is what the recording has after the stall."""
-    found = replay(steady("x", 20, seconds=300), Config(floor=50))
-    assert (found.pulse.cause, found.wrong) == (Cause.BELOW_FLOOR, True)
-    assert found.saved_s == 300 - found.pulse.at
-    assert found.saved_tokens == pytest.approx(20 * found.saved_s, abs=20)
 
 
 def test_idle_end() -> None:
@@ -112,18 +107,14 @@ def test_what_teaches(tmp_path: Path) -> None:
     assert lowest == pytest.approx(40, rel=0.05)
 
 
-def test_too_few_to_learn() -> None:
-    """With fewer streams than the rate needs, the configured floor stays and nothing is promised."""
-    learnt = learn_floor([50.0] * 98, 1.0, 0.01)
-    assert (learnt.floor, learnt.alarm_rate) == (1.0, None)
-    assert learnt.why == "98 of the 99 streams that it takes to learn a floor"
-    assert learn_floor([4.0] * 99, 1.0, 0.01).floor == 4.0
-
-
-def test_bounds() -> None:
-    """A learnt floor is at most five times the configured one, and at least a tenth of it, without a promise there."""
-    assert learn_floor([50.0] * 99, 1.0, 0.01).floor == 5.0
-    low = learn_floor([0.0] * 99, 1.0, 0.01)
+def test_what_is_learnt() -> None:
+    """With fewer streams than the rate needs, the configured floor stays and nothing is promised. A learnt one is at
+    most five times the configured one, and at least a tenth of it, without a promise there.
+    """
+    few, low = learn_floor([50.0] * 98, 1.0, 0.01), learn_floor([0.0] * 99, 1.0, 0.01)
+    assert (few.floor, few.alarm_rate) == (1.0, None)
+    assert few.why == "98 of the 99 streams that it takes to learn a floor"
+    assert [learn_floor([rate] * 99, 1.0, 0.01).floor for rate in (4.0, 50.0)] == [4.0, 5.0]
     assert (low.floor, low.alarm_rate) == (0.1, None)
     assert learn_floor([50.0] * 99, 0.0, 0.01).floor == 0.0
 
@@ -148,12 +139,3 @@ def test_the_promise_holds() -> None:
         past = [draw.lognormvariate(1.0, 0.5) for _ in range(39)]
         ended += draw.lognormvariate(1.0, 0.5) < learn_floor(past, 1.0, 0.05).floor
     assert at_least(5000, 0.05) <= ended <= at_most(5000, 0.05)
-
-
-def test_lowest_of_a_live_watch() -> None:
-    """A stream that was too short for the floor to count says nothing."""
-    watch = StallWatch(Config(), 0.0)
-    watch.hear(Signal(0, Kind.REQUESTED, "a"))
-    watch.hear(Signal(1, Kind.TOKENS, "a", tokens=100))
-    watch.pulse(20)
-    assert watch.lowest is None

@@ -58,11 +58,7 @@ def test_who_is_asked() -> None:
     assert lines(mine, user) == ["model a, b (task), $0.25 an attempt (task)"]
     assert lines(mine, bare, usd=0.1) == ["model a, b (task), $0.10 an attempt (flag)"]
     assert lines({}, bare, proposer="random") == []
-
-
-def test_each_role_is_told() -> None:
-    """Those beside the one who proposes, too."""
-    _, evolver, verifier = lines({"roles": {"evolver": {}, "verifier": {"models": ["judge"], "usd": 0.02}}}, Settings())
+    _, evolver, verifier = lines({"roles": {"evolver": {}, "verifier": {"models": ["judge"], "usd": 0.02}}}, bare)
     assert evolver.startswith("evolver model claude-haiku-5-5, claude-sonnet-5-5 (default), $")
     assert verifier == "verifier model judge (task), $0.02 an attempt (task)"
 

@@ -2,7 +2,6 @@
 
 import errno
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,6 +25,10 @@ from tests.plugins import Packages
 @pytest.fixture
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Packages:
     return Packages(tmp_path / "packages", monkeypatch)
+
+
+FAILED = r"of the package blastdoor-counting 1\.2 failed: "
+POINTS = [{"value": value} for value in (3, 5, 7)]
 
 
 def task(folder: Path, more: str = "") -> Task:
@@ -58,23 +61,17 @@ def test_the_agent_of_a_run(
     assert all((it.kind, it.package, it.version) == ("agent", "blastdoor-counting", "1.2") for it in found)
 
 
-def test_two_packages_bring_it_now(packages: Packages) -> None:
-    """A resume names both, and the one that the run was begun with."""
-    packages.install()
-    packages.install(package="another", version="3")
-    brought = Brought(kind="proposer", name="counting", package="blastdoor-counting", version="1.2")
-    with pytest.raises(TaskError, match=r"counting 1\.2, which cannot be used here \(.* two packages, another 3"):
-        refuse_missing(run_with(brought))
-
-
 def test_another_package_brings_it_now(packages: Packages) -> None:
-    """It goes on, and says so."""
+    """It goes on, and says so; where two bring it, a resume names both, and the one that the run was begun with."""
     packages.install(package="another", version="3")
     run = run_with(Brought(kind="proposer", name="counting", package="blastdoor-counting", version="1.2"))
     refuse_missing(run)
     assert changed_since(run) == [
         'the proposer "counting" was that of blastdoor-counting 1.2 when the run began, and is that of another 3 now'
     ]
+    packages.install()
+    with pytest.raises(TaskError, match=r"counting 1\.2, which cannot be used here \(.* two packages, .*another 3"):
+        refuse_missing(run)
 
 
 BACKEND = """
@@ -123,42 +120,6 @@ async def test_a_backend_that_is_wrong(packages: Packages, code: str, kind: type
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("method", ["open", "run"])
-async def test_a_backend_that_fails_in_the_middle(packages: Packages, tmp_path: Path, method: str) -> None:
-    """The session ends with its name; nothing is charged, and a mended one goes on with the same attempt."""
-    broken = """
-        original = site.backend.open
-        opened = 0
-        async def fail(*_, **__):
-            {}['missing']
-        async def open(job):
-            nonlocal opened
-            opened += 1
-            if opened == 8:
-                METHOD
-            chamber = await original(job)
-            if opened == 8:
-                chamber.run = fail
-            return chamber
-        site.backend.open = open
-""".replace("METHOD", "await fail()" if method == "open" else "pass")
-    place = packages.install(BACKEND.replace(OPENED, OPENED + broken), PRETEND)
-    folder = write_task(tmp_path / "task")
-    points = [{"value": value} for value in (3, 5, 7)]
-    told = 'the backend "pretend" of the package blastdoor-counting 1.2 failed: KeyError'
-    with pytest.raises(PluginFailed, match=told):
-        await search(folder, proposer=Proposing(*points), backend="pretend", rate=1e6, width=1)
-    with read_campaign(folder) as campaign:
-        assert campaign.state.campaign.stopped.startswith(told)
-        queued = [node.id for node in campaign.state.nodes.values() if node.phase is Phase.QUEUED]
-        assert queued == ["1.2"]
-    packages.remove(place)
-    packages.install(BACKEND, PRETEND)
-    finished = await search(folder, how=How.RESUME, proposer=Proposing(*points))
-    assert finished.champion
-    assert finished.champion.params == {"value": 7}
-
-
 SLOTTED = """
 
 class Slots:
@@ -169,7 +130,10 @@ class Slots:
 
     async def open(self, job):
         self.opened += 1
-        return Slot(await self.backend.open(job), self.opened >= AT)
+        broken = self.opened >= AT
+        if broken and METHOD == "open":
+            {}["missing"]
+        return Slot(await self.backend.open(job), broken)
 
     async def reap(self):
         return []
@@ -216,41 +180,42 @@ IN_SLOTS = (BACKEND + SLOTTED).replace(OPENED, OPENED + "        site = replace(
 IN_SLOTS = IN_SLOTS.replace("from contextlib", "from dataclasses import replace\nfrom contextlib")
 
 
-@pytest.mark.parametrize("method", ["", "facts", "bill", "run", "enter", "exit"])
-async def test_a_backend_with_slots(packages: Packages, tmp_path: Path, method: str) -> None:
-    """Nothing is put into what others made, so it may be closed; a fault in it ends the session with its name."""
+@pytest.mark.parametrize("method", ["open", "facts", "bill", "run", "enter", "exit"])
+async def test_a_backend_that_fails_in_the_middle(packages: Packages, tmp_path: Path, method: str) -> None:
+    """Nothing is put into what others made, so it may be closed; a fault in it ends the session with its name. Nothing
+    is charged, and a mended one goes on with the same attempt.
+    """
     place = packages.install(IN_SLOTS.replace('METHOD, AT = "", 0', f'METHOD, AT = "{method}", 8'), PRETEND)
     folder = write_task(tmp_path / "task", '[stall]\nheartbeat = "60s"\n')  # by it, a chamber is asked for its facts
-    points = [{"value": value} for value in (3, 5, 7)]
-    given: dict[str, Any] = {"backend": "pretend", "rate": 1e6, "width": 1}
-    if method:
-        with pytest.raises(
-            PluginFailed, match=r"^the backend .pretend. of the package blastdoor-counting 1.2 failed: Key"
-        ):
-            await search(folder, proposer=Proposing(*points), **given)
-        packages.remove(place)
-        packages.install(IN_SLOTS, PRETEND)
-        given = {"how": How.RESUME}
-    finished = await search(folder, proposer=Proposing(*points), **given)
+    told = 'the backend "pretend" of the package blastdoor-counting 1.2 failed: KeyError'
+    with pytest.raises(PluginFailed, match=f"^{told}"):
+        await search(folder, proposer=Proposing(*POINTS), backend="pretend", rate=1e6, width=1)
+    with read_campaign(folder) as campaign:
+        assert campaign.state.campaign.stopped.startswith(told)
+        if method in ("open", "run"):
+            assert [it.id for it in campaign.state.nodes.values() if it.phase is Phase.QUEUED] == ["1.2"]
+    packages.remove(place)
+    packages.install(IN_SLOTS, PRETEND)
+    finished = await search(folder, how=How.RESUME, proposer=Proposing(*POINTS))
     assert finished.champion
     assert finished.champion.params == {"value": 7}
     with read_campaign(folder) as campaign:
-        assert len(campaign.state.nodes) == 1 + len(points)
+        assert len(campaign.state.nodes) == 1 + len(POINTS)
 
 
-@pytest.mark.parametrize("name", ["bake", "add_input", "usd_per_second", "ceiling", "keep_apart", "ask_first"])
-async def test_a_site_that_fails(packages: Packages, tmp_path: Path, name: str) -> None:
+async def test_a_site_that_fails(packages: Packages, tmp_path: Path) -> None:
     """All that a site is asked for is told with its package; nothing has begun, and a mended one starts."""
-    broken = "        site = replace(site, NAME=lambda *_: {}['missing'])\n".replace("NAME", name)
-    place = packages.install(IN_SLOTS.replace(OPENED, OPENED + broken), PRETEND)
     folder = write_task(tmp_path / "task")
     (folder / "data").mkdir()
     (folder / "data" / "rows").write_text("1\n")
     with (folder / "blastdoor.toml").open("a") as file:
         file.write('[inputs]\ndata = "data"\n')
-    with pytest.raises(PluginFailed, match=r"of the package blastdoor-counting 1\.2 failed: KeyError"):
-        await search(folder, proposer=Proposing({"value": 3}), backend="pretend")
-    packages.remove(place)
+    for name in ("bake", "add_input", "usd_per_second", "ceiling", "keep_apart", "ask_first"):
+        broken = f"        site = replace(site, {name}=lambda *_: {{}}['{name}'])\n"
+        place = packages.install(IN_SLOTS.replace(OPENED, OPENED + broken), PRETEND)
+        with pytest.raises(PluginFailed, match=f"{FAILED}KeyError: '{name}'"):
+            await search(folder, proposer=Proposing({"value": 3}), backend="pretend")
+        packages.remove(place)
     packages.install(IN_SLOTS, PRETEND)
     assert (await search(folder, proposer=Proposing({"value": 3}), backend="pretend")).champion
 
@@ -294,16 +259,14 @@ async def test_a_full_disk_of_its_own(packages: Packages) -> None:
     own = "        raise OSError(28, 'No space left')\n        return await self.at"
     packages.install(IN_SLOTS.replace("        return await self.at", own), PRETEND)
     async with open_site(Settings(), CHOICE) as site, await site.backend.open(Job(command=("x",))) as chamber:
-        with pytest.raises(
-            PluginFailed, match=r"of the package blastdoor-counting 1\.2 failed: OSError: .* No space left"
-        ):
+        with pytest.raises(PluginFailed, match=f"{FAILED}OSError: .* No space left"):
             await chamber.run(Bundle({}))
 
 
 async def test_a_site_that_cannot_be_left(packages: Packages) -> None:
     """It is told with its package; what ended the session before is told first."""
     packages.install(BACKEND.replace("        await site.backend.close()", "        {}['missing']"), PRETEND)
-    with pytest.raises(Unavailable, match=r"of the package blastdoor-counting 1\.2 failed: KeyError: 'missing'"):
+    with pytest.raises(Unavailable, match=f"{FAILED}KeyError: 'missing'"):
         async with open_site(Settings(), CHOICE):
             pass
     closing = BACKEND.replace(

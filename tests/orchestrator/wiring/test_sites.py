@@ -4,10 +4,12 @@ import importlib.util
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from orchestrator.loop.jobs import Image
 from orchestrator.run_options import Flags
 from orchestrator.settings import Settings
 from orchestrator.task import Task, TaskError, load_task, write_template
@@ -18,9 +20,11 @@ from orchestrator.wiring.backends.skypilot import SkyPilot
 from orchestrator.wiring.choice import SiteChoice
 from orchestrator.wiring.fitting import fitted
 from orchestrator.wiring.options import resolve, resolve_site
+from orchestrator.wiring.parts import make_door
 from orchestrator.wiring.site import BackendContext
 from orchestrator.wiring.sites import make_provider, planned_site
 from sandbox import Gpu, Job, Limits, Refused, SkyPilotConfig
+from sandbox.price import Terms
 
 
 @pytest.fixture
@@ -139,11 +143,11 @@ def test_package_is_missing(backend: str, package: str, monkeypatch: pytest.Monk
         make_provider(Settings(), SiteChoice(backend, infra="aws")).planned()
 
 
-def test_gpu_without_a_price() -> None:
+@pytest.mark.parametrize("kind", ["any", "H900"])
+def test_gpu_without_a_price(kind: str) -> None:
     """What cannot be reserved is not rented."""
-    for kind in ("any", "H900"):
-        with pytest.raises(Refused, match=f"Modal has no GPU {kind} .*; it has T4, L4, A10"):
-            planned_site(Settings(), SiteChoice("modal", Gpu.parse(kind)))
+    with pytest.raises(Refused, match=f"Modal has no GPU {kind} .*; it has T4, L4, A10"):
+        planned_site(Settings(), SiteChoice("modal", Gpu.parse(kind)))
 
 
 def test_price_ceiling() -> None:
@@ -214,3 +218,9 @@ def test_priced_later(usd: float | None) -> None:
     sites = [planned_site(user, SiteChoice(name, infra="aws")) for name in ("docker", "modal", "skypilot")]
     assert [site.priced_later for site in sites] == [False, False, True]
     assert bool(sites[2].usd_per_second(Limits())) is (usd is not None)
+
+
+def test_the_control_runs_where_no_candidate_was() -> None:
+    """It decides who is to blame for a failure: on a machine that a candidate took, it would say what pays."""
+    site: Any = SimpleNamespace(name="fake", backend=None, usd_per_second=lambda _: 0.0, spare_s=1.0, terms=Terms())
+    assert make_door(site, Image("blastdoor-trial:latest", ""), 1.0).control.fresh

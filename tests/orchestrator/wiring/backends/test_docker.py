@@ -19,7 +19,7 @@ def test_no_more_than_there_are_gpus(
     """Each chamber has its GPUs for itself, so their number bounds the width; unseen ones are taken one at a time."""
     for number in range(gpus):
         (tmp_path / "gpus" / str(number)).mkdir(parents=True)
-    monkeypatch.setattr(engine, "_GPUS", tmp_path / "gpus")
+    monkeypatch.setattr(engine, "GPUS", tmp_path / "gpus")
     assert local_ceiling(Limits(**TINY, gpu=asked)) == most
     assert local_ceiling(Limits(**TINY)) > 8
 
