@@ -150,7 +150,7 @@ class Artifacts:
         for digest in referenced:
             kept.update(self._members_of(digest))
         count = size = 0
-        for path, found in self._files():
+        for path, found in self.files():
             if path.parent.name + path.name in kept or found.st_mtime > now - age:
                 continue
             if self._removed(path, now - age):
@@ -187,7 +187,7 @@ class Artifacts:
         return len(data) + sum(_sizes(data))
 
     def usage(self) -> Usage:
-        sizes = [found.st_size for _, found in self._files()]
+        sizes = [found.st_size for _, found in self.files()]
         return Usage(len(sizes), sum(sizes))
 
     def _written(self, data: bytes) -> tuple[str, Path]:
@@ -265,7 +265,7 @@ class Artifacts:
             raise _unreadable(path, error) from error
         return (_members(self.get(digest)) or {}).values()
 
-    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+    def files(self) -> Iterator[tuple[Path, os.stat_result]]:
         with translating_os_errors(self._folder):
             for shard in sorted(path for path in self._folder.iterdir() if path.is_dir()):
                 for path in shard.iterdir():

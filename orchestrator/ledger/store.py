@@ -70,7 +70,7 @@ class Ledger:
     ) -> None:
         self.where = where
         self.epoch: int | None = None
-        self._head: Head | None = None
+        self.last: Head | None = None  # the last record that this session knows of; None before it seized the ledger
         self._sum: tuple[Head, int] | None = None  # of all rows, at which head
         self._database = database
         self._read_only = read_only
@@ -81,7 +81,7 @@ class Ledger:
         self._no_requests: tuple[tuple[int, int], int] | None = None
         self._asks = 0
         # Held from the look at the head until the session knows the new one: the next thread goes on there.
-        self._turn = threading.Lock()
+        self.turn = threading.Lock()
 
     @classmethod
     def create(cls, where: Where) -> "Ledger":
@@ -133,28 +133,28 @@ class Ledger:
 
         It is the connection that appends which holds it: who appends holds it still.
         """
-        with self._turn:
+        with self.turn:
             self._holding = True
-            self._drop()  # one from before holds nothing
+            self.drop()  # one from before holds nothing
             try:
-                self._database.attempt(self._connected, patient=False)
+                self._database.attempt(self.connected, patient=False)
             except LedgerError:
                 self._holding = False
                 raise
 
     def held_by(self) -> Holder | None:
         """Who works on the campaign, as far as the database knows; a file leaves that to the lock beside it."""
-        return self._read(self._database.held_by)
+        return self.query(self._database.held_by)
 
     def close(self) -> None:
-        with self._turn:
+        with self.turn:
             if self._connection and self.epoch is not None:
                 # A full disk, or one who reads for long: nothing is lost by it.
                 with suppress(LedgerError):
                     self._database.attempt(partial(self._database.finish, self._connection), patient=False)
             if self._connection and self._holding:
                 self._database.unlock(self._connection)
-            self._drop()
+            self.drop()
             self._pool.close()
 
     def forget(self) -> bool:
@@ -164,14 +164,14 @@ class Ledger:
         """
 
         def work() -> bool:
-            connection = self._connected()
+            connection = self.connected()
             with connection.transaction(writes=True):
                 if _last_request(connection) or self._database.standing(connection).head != START:
                     return False
                 self._database.drop_tables(connection)
                 return True
 
-        with self._turn:
+        with self.turn:
             return self._database.attempt(work, patient=False)
 
     def __enter__(self) -> "Ledger":
@@ -188,8 +188,8 @@ class Ledger:
             ((epoch, _),) = connection.execute(schema.FENCE)
             return epoch, _head(connection)
 
-        with self._turn:
-            self.epoch, self._head = self._write(work)
+        with self.turn:
+            self.epoch, self.last = self._write(work)
             return self.epoch
 
     def append(self, entries: Sequence[Entry], rows: Mapping[tuple[str, str], str | None], at: str) -> list[Record]:
@@ -207,7 +207,7 @@ class Ledger:
             head, old = self._checked_head(connection, [*rows])
             if meant and head == Head(meant[-1].seq, meant[-1].hash):
                 return meant  # an earlier try was committed, only its answer was lost
-            if head != self._head:
+            if head != self.last:
                 # A standby that lacked the last records took over, or somebody wrote beside us: going on would hide it.
                 raise Corrupt(f"{self._database.name} does not end with the last record of this session")
             if self._sum is None or self._sum[0] != head:
@@ -219,11 +219,11 @@ class Ledger:
 
         if rows and not entries:
             raise ValueError("rows change with an event, which seals them")
-        with self._turn:
+        with self.turn:
             written = self._write(work)
             if written:
-                self._head = Head(written[-1].seq, written[-1].hash)
-                self._sum = self._head, sum_
+                self.last = Head(written[-1].seq, written[-1].hash)
+                self._sum = self.last, sum_
         return written
 
     def read(self, after: int = 0, limit: int | None = None, kinds: Collection[str] | None = None) -> Iterator[Record]:
@@ -236,7 +236,7 @@ class Ledger:
         statement, values = schema.page(kinds)
         while limit is None or limit > 0:
             size = PAGE if limit is None else min(PAGE, limit)
-            page = [Record(*row) for row in self._read(_all(statement, after=after, size=size, **values))]
+            page = [Record(*row) for row in self.query(_all(statement, after=after, size=size, **values))]
             yield from page
             if len(page) < size:
                 return
@@ -245,23 +245,23 @@ class Ledger:
 
     def rows(self, *kinds: str) -> Rows:
         """Of these kinds, in one look; without any, of all."""
-        return self._read(lambda connection: _rows(connection, kinds))
+        return self.query(lambda connection: _rows(connection, kinds))
 
     def row(self, kind: str, name: str) -> str | None:
         """One of them, without the others; None where there is none."""
-        found = self._read(_all(schema.ROW, kind=kind, id=name))
+        found = self.query(_all(schema.ROW, kind=kind, id=name))
         return str(found[0][0]) if found else None
 
     def rows_named(self, kind: str, names: Sequence[str]) -> dict[str, str]:
         """Those of them that there are."""
-        return dict(_named(lambda statement, **values: self._read(_all(statement, **values)), kind, names))
+        return dict(_named(lambda statement, **values: self.query(_all(statement, **values)), kind, names))
 
     def each_row(self, kind: str) -> Iterator[tuple[str, str]]:
         """Names and bodies in the order of their names, page by page: they may be too many to be held at once. Each
         page is of a moment of its own.
         """
         after = ""
-        while page := self._read(_all(schema.ROWS_AFTER, kind=kind, after=after, size=PAGE)):
+        while page := self.query(_all(schema.ROWS_AFTER, kind=kind, after=after, size=PAGE)):
             yield from page
             after = page[-1][0]
 
@@ -277,11 +277,11 @@ class Ledger:
                 self._sum = self._sum or found
             return seen
 
-        return self._read(work)
+        return self.query(work)
 
     def check(self, seen: Snapshot) -> int:
         """The sum of rows that were seen, which the record at their head seals. Raises Forged."""
-        return self._read(lambda connection: self._checked_sum(connection, seen))
+        return self.query(lambda connection: self._checked_sum(connection, seen))
 
     def glance(self, kinds: Collection[str], more: Callable[[Rows], Mapping[str, Sequence[str]]]) -> Snapshot:
         """All rows of some kinds, those of others that `more` names once it has seen them, and the head: of one moment,
@@ -294,27 +294,22 @@ class Ledger:
                 rows |= {(kind, name): body for name, body in _named(connection.execute, kind, names)}
             return Snapshot(_head(connection), rows)
 
-        return self._read(work)
+        return self.query(work)
 
     def give_up(self) -> None:
         """For any thread: wait no longer for a database that is away, now and later. What waits for it raises Away."""
         self._database.give_up()
 
     def head(self) -> Head:
-        return self._read(_head)
-
-    @property
-    def last(self) -> Head | None:
-        """The last record that this session knows of, without a look; None before it seized the ledger."""
-        return self._head
+        return self.query(_head)
 
     def has(self, head: Head) -> bool:
         """Whether this record is in it, at its place."""
-        return self._read(lambda connection: _has(connection, head))
+        return self.query(lambda connection: _has(connection, head))
 
     def holder(self) -> tuple[int, str]:
         """The current epoch, and who seized the ledger for it."""
-        ((epoch, holder),) = self._read(_all(schema.FENCE))
+        ((epoch, holder),) = self.query(_all(schema.FENCE))
         return epoch, holder
 
     def ask(self, kind: str, body: str, at: str, of: Head | None = None) -> int:
@@ -337,7 +332,7 @@ class Ledger:
             connection.execute(schema.ASK, id=seen + 1, **request)
             return seen + 1
 
-        with self._turn:
+        with self.turn:
             self._asks += 1
             return self._write(work)
 
@@ -346,14 +341,14 @@ class Ledger:
         change = self._last_change()
         if change is not None and (change, after) == self._no_requests:
             return []
-        found = [Request(*row) for row in self._read(_all(schema.REQUESTS, after=after))]
+        found = [Request(*row) for row in self.query(_all(schema.REQUESTS, after=after))]
         # What came since is not of this change, which is from before the reading.
         self._no_requests = None if found or change is None else (change, after)
         return found
 
     def _last_change(self) -> tuple[int, int] | None:
         """The database's number leaves out what our own connection wrote, so ours are counted beside it."""
-        with self._turn:
+        with self.turn:
             if self._connection is None:
                 return None
             connection = self._connection
@@ -383,17 +378,17 @@ class Ledger:
             raise ReadOnly(f"{self._database.name} was opened for reading only")
 
         def transact() -> T:
-            connection = self._connected()
+            connection = self.connected()
             try:
                 with connection.transaction(writes=True):
                     return work(connection)
             finally:
                 if connection.is_lost:
-                    self._drop()
+                    self.drop()
 
         return self._database.attempt(transact)
 
-    def _connected(self) -> Connection:
+    def connected(self) -> Connection:
         """The one that writes, kept: it is the one that holds the campaign."""
         if self._connection is None:
             connection = self._pool.take()
@@ -406,14 +401,14 @@ class Ledger:
             self._connection = connection
         return self._connection
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
         """Not back to the others: it may hold the campaign."""
         if self._connection:
             self._pool.discard(self._connection)
             self._connection = None
             self._no_requests = None  # the next one counts changes in its own way
 
-    def _read(self, work: Callable[[Connection], T]) -> T:
+    def query(self, work: Callable[[Connection], T]) -> T:
         def transact() -> T:
             with self._pool.lent() as connection, connection.transaction():
                 return work(connection)

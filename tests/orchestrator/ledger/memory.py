@@ -58,10 +58,10 @@ class MemoryLedger(Ledger):
     def __init__(self, where: Path, kept: Kept, *, read_only: bool) -> None:
         self.where = where
         self.epoch: int | None = None
-        self._head: Head | None = None
+        self.last: Head | None = None
         self._kept = kept
         self._read_only = read_only
-        self._turn = threading.Lock()
+        self.turn = threading.Lock()
 
     def hold(self) -> None: ...
 
@@ -74,9 +74,9 @@ class MemoryLedger(Ledger):
 
     def seize(self, holder: str) -> int:
         self._check_writable()
-        with self._turn, self._kept.guard:
+        with self.turn, self._kept.guard:
             self._kept.epoch, self._kept.holder = self._kept.epoch + 1, holder
-            self.epoch, self._head = self._kept.epoch, self._kept.head
+            self.epoch, self.last = self._kept.epoch, self._kept.head
             return self.epoch
 
     def append(self, entries: Sequence[Entry], rows: Mapping[tuple[str, str], str | None], at: str) -> list[Record]:
@@ -85,14 +85,14 @@ class MemoryLedger(Ledger):
         self._check_text(*(text for key, body in rows.items() for text in (*key, body or "")))
         if rows and not entries:
             raise ValueError("rows change with an event, which seals them")
-        with self._turn, self._kept.guard:
+        with self.turn, self._kept.guard:
             if self.epoch is None:
                 raise Fenced(f"{self.where} was opened without seizing it; seize it before appending")
             if self.epoch != self._kept.epoch:
                 raise Fenced(
                     f"another orchestrator ({self._kept.holder}) has taken over this campaign; this one must stop"
                 )
-            if self._head != self._kept.head:
+            if self.last != self._kept.head:
                 raise Corrupt(f"{self.where} does not end with the last record of this session")
             old = {key: self._kept.rows[key] for key in rows.keys() & self._kept.rows.keys()}
             new = {key: body for key, body in rows.items() if body is not None}
@@ -102,7 +102,7 @@ class MemoryLedger(Ledger):
             self._kept.rows |= new
             for key in rows.keys() - new.keys():
                 self._kept.rows.pop(key, None)
-            self._head = self._kept.head
+            self.last = self._kept.head
         return written
 
     def read(self, after: int = 0, limit: int | None = None, kinds: Collection[str] | None = None) -> Iterator[Record]:

@@ -262,13 +262,13 @@ def test_put_while_it_is_collected(store: Artifacts, folder: Path, monkeypatch: 
     """Old bytes that are put again while they are being collected stay."""
     digest = store.put(b"again")
     os.utime(stored(folder, digest), (1000.0, 1000.0))
-    looked = list(store._files())
+    looked = list(store.files())
 
     def put_meanwhile() -> list[tuple[Path, os.stat_result]]:
         store.put(b"again")
         return looked
 
-    monkeypatch.setattr(store, "_files", put_meanwhile)
+    monkeypatch.setattr(store, "files", put_meanwhile)
     assert store.gc([], age=60.0, now=2000.0) == Collected(0, 0)
     assert store.get(digest) == b"again"
 

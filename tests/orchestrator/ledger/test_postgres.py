@@ -161,7 +161,7 @@ def test_durable_settings(ledger: Ledger, address: Address, admin: Admin) -> Non
 
 def test_frozen_before_the_commit(filled: Ledger, raw: Raw) -> None:
     """However many rows were written, the server throws out the session that goes no further, and frees the fence."""
-    connection = filled._connected()
+    connection = filled.connected()
     until = time.monotonic() + 60
 
     def freeze() -> None:
@@ -175,7 +175,7 @@ def test_frozen_before_the_commit(filled: Ledger, raw: Raw) -> None:
 
     with pytest.raises(errors.IdleInTransactionSessionTimeout):
         freeze()
-    filled._drop()
+    filled.drop()
     assert filled.append([Entry("a", "{}")], {}, AT)[0].seq == 6
 
 
@@ -298,8 +298,8 @@ def test_locked_by_another_program(filled: Ledger, raw: Raw, address: Address) -
     impatient = SecretStr(f"{address.url.get_secret_value()}?options={quote('-c x.y=1')}")
     with Ledger.open(replace(address, url=impatient)) as other:
         other.seize("x")
-        with other._connected().transaction(writes=True):
-            other._connected().execute("SET lock_timeout = '100ms'")
+        with other.connected().transaction(writes=True):
+            other.connected().execute("SET lock_timeout = '100ms'")
         raw.execute("BEGIN")
         raw.execute("SELECT epoch FROM fence FOR UPDATE")
         with pytest.raises(Busy, match="end that one, or try again"):

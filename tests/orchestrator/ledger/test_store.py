@@ -260,7 +260,7 @@ def test_a_request_beside_a_new_hold(where: Where, ledger: Ledger) -> None:
 def test_a_request_of_our_own_while_nothing_was_found(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread of this process may leave one between the reading and the note that there was none."""
     ledger.append([Entry("a", "{}")], {}, AT)
-    read = Ledger._read
+    read = Ledger.query
 
     def late(self: Ledger, work: Any) -> Any:
         found = read(self, work)
@@ -268,7 +268,7 @@ def test_a_request_of_our_own_while_nothing_was_found(ledger: Ledger, monkeypatc
         self.ask("pause", "{}", AT)
         return found
 
-    monkeypatch.setattr(Ledger, "_read", late)
+    monkeypatch.setattr(Ledger, "query", late)
     assert ledger.requests() == []
     assert [it.id for it in ledger.requests()] == [1]
 
@@ -277,7 +277,7 @@ def test_a_request_of_our_own_while_nothing_was_found(ledger: Ledger, monkeypatc
 def test_nothing_is_read_while_nobody_wrote(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop asks for requests at each turn: that costs next to nothing while there is none."""
     assert ledger.requests() == []
-    monkeypatch.delattr(Ledger, "_read")
+    monkeypatch.delattr(Ledger, "query")
     ledger.append([Entry("a", "{}")], {}, AT)
     assert ledger.requests() == []
 
@@ -355,7 +355,7 @@ class _Crowded:
 def test_another_thread_is_next(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who appends has its turn until the session knows where its ledger ends: the thread that is next goes on there."""
     others: list[Callable[[], object]] = [lambda: ledger.append([Entry("second", "{}")] * 2, {}, AT)]
-    monkeypatch.setattr(ledger, "_turn", _Crowded(ledger._turn, others))
+    monkeypatch.setattr(ledger, "turn", _Crowded(ledger.turn, others))
     ledger.append([Entry("first", "{}")], {}, AT)
     ledger.append([Entry("third", "{}")], {}, AT)
     assert [record.kind for record in ledger.read()] == ["first", "second", "second", "third"]
@@ -365,7 +365,7 @@ def test_another_thread_is_next(ledger: Ledger, monkeypatch: pytest.MonkeyPatch)
 def test_another_thread_appends_after_the_seizure(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that appends right after a seizure belongs to the new session, not to the one before."""
     others: list[Callable[[], object]] = [lambda: ledger.append([Entry("first", "{}")], {}, AT)]
-    monkeypatch.setattr(ledger, "_turn", _Crowded(ledger._turn, others))
+    monkeypatch.setattr(ledger, "turn", _Crowded(ledger.turn, others))
     epoch = ledger.seize("test again")
     ledger.append([Entry("second", "{}")], {}, AT)
     assert [(record.kind, record.epoch) for record in ledger.read()] == [("first", epoch), ("second", epoch)]
@@ -555,7 +555,7 @@ def test_somebody_wrote_beside_us(where: Where, ledger: Ledger) -> None:
     entry = Entry("note", canonical({"text": "one"}))
     ledger.append([entry], {}, AT)
     with closing(Ledger.open(where)) as other:
-        other.epoch, other._head = ledger.epoch, other.head()
+        other.epoch, other.last = ledger.epoch, other.head()
         other.append([entry], {}, AT)
     with pytest.raises(Corrupt, match="does not end with the last record of this session"):
         ledger.append([entry], {}, AT)
