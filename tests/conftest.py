@@ -57,6 +57,9 @@ LONG = (
     "tests/orchestrator/watch/test_any_stream.py",
 )
 
+BEGAN = pytest.StashKey[float]()
+COMPUTED = "computed"
+
 # These need an engine, a cluster or a process to kill, all of them.
 ENGINE = ("tests/crash/", "tests/e2e/", "tests/slurm/")
 
@@ -122,19 +125,39 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         out = set(left_out(items))
         items[:] = [item for item in items if item not in out]
         config.hook.pytest_deselected(items=list(out))
-        _tell((item.nodeid, None) for item in out)
+        _tell((item.nodeid, None, 0.0) for item in out)
     if workers := getattr(config, "workerinput", {}).get("workercount"):
         weights = {item: weight(mark.name for mark in item.iter_markers()) for item in items}
         items[:] = dealt(items, workers, lambda item: item.nodeid.partition("::")[0], weights.__getitem__)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """The processor's time of a test is that of its worker and of the processes that ended with it: no engine's."""
+    item.stash[BEGAN] = _computed_s()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append((COMPUTED, _computed_s() - item.stash[BEGAN]))
+
+
+def _computed_s() -> float:
+    return sum(os.times()[:4])
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:  # who started the workers hears it, too
-        _tell([(report.nodeid, report.duration)])
+        computed = dict(report.user_properties).get(COMPUTED, 0.0) if report.when == "teardown" else 0.0
+        _tell([(report.nodeid, report.duration, float(str(computed)))])
 
 
-def _tell(times: Iterable[tuple[str, float | None]]) -> None:
-    """Append what each test took for the one who started this; None for a test that was left out."""
+def _tell(times: Iterable[tuple[str, float | None, float]]) -> None:
+    """Append what each test took, and computed, for the one who started this; None for a test that was left out."""
     if path := os.environ.get(TIMES):
         with Path(path).open("a") as file:
             file.writelines(f"{json.dumps(each)}\n" for each in times)

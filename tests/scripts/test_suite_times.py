@@ -7,11 +7,11 @@ from pathlib import Path
 import suite_times
 
 TIMES = [
-    ("tests/docs/test_a.py::test_one", 1.0),
-    ("tests/docs/test_a.py::test_one", 0.5),  # its teardown
-    ("tests/sandbox/runc/test_b.py::test_two[x/y]", 9.0),
-    ("tests/sandbox/test_c.py::test_three", 0.25),
-    ("tests/docs/test_d.py::test_four", None),
+    ("tests/docs/test_a.py::test_one", 1.0, 0.0),
+    ("tests/docs/test_a.py::test_one", 0.5, 1.2),  # its teardown
+    ("tests/sandbox/runc/test_b.py::test_two[x/y]", 9.0, 3.0),
+    ("tests/sandbox/test_c.py::test_three", 0.25, 0.0),
+    ("tests/docs/test_d.py::test_four", None, 0.0),
 ]
 BUDGET = 'minutes = 2\n[seconds]\n"tests/docs" = 1\n"tests/sandbox" = 1\n"tests/sandbox/runc" = 10\n'
 
@@ -23,9 +23,9 @@ def test_summary(tmp_path: Path) -> None:
     lines = list(suite_times.summary(tmp_path / "times", 2.5, tmp_path / "budget"))
     assert lines[0] == "3 tests took 2.5 min, 0.2 min of workers"
     assert [line.split() for line in lines[2:5]] == [
-        ["9", "10", "tests/sandbox/runc"],
-        ["2", "1", "tests/docs"],
-        ["0", "1", "tests/sandbox"],
+        ["9", "3", "10", "tests/sandbox/runc"],
+        ["2", "1", "1", "tests/docs"],
+        ["0", "0", "1", "tests/sandbox"],
     ]
     assert lines[6].split() == ["9.0", "tests/sandbox/runc/test_b.py::test_two[x/y]"]
     assert lines[10] == "  tests/docs/test_d.py"
