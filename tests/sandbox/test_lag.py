@@ -40,11 +40,9 @@ LOGS: dict[str, Callable[[], bytes]] = {
     "reports with long numbers": lambda: (b'::report {"step":1,"value":' + b"9" * 990 + b"}\n") * 4_000,
 }
 
-# It needs new memory from the kernel turn after turn, which takes longer beside others.
-LARGEST = "one file of 64 MiB"
 ARCHIVES: dict[str, Callable[[], bytes]] = {
     "1,024 files of 60 KiB": lambda: b"".join(member(b"f%d" % number, bytes(61_440)) for number in range(1024)) + END,
-    LARGEST: lambda: member(b"whole", bytes(64 * MIB)) + END,
+    "one file of 64 MiB": lambda: member(b"whole", bytes(64 * MIB)) + END,
     "empty files": lambda: b"".join(member(b"f%d" % number) for number in range(1024)) + END,
     "long names": lambda: (
         b"".join(
@@ -74,10 +72,7 @@ async def test_t82_logs(stream: str) -> None:
     assert await longest_turn(scene) < MOST_S
 
 
-STREAMS = [pytest.param(it, marks=[pytest.mark.alone] if it == LARGEST else []) for it in ARCHIVES]
-
-
-@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("stream", ARCHIVES)
 async def test_t82_archives(stream: str) -> None:
     """Outputs made to be slow to take apart are taken, and no turn of the loop is long."""
     data = ARCHIVES[stream]()
