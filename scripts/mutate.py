@@ -2,8 +2,8 @@
 
 usage: mutate.py [--lines 30] [--seed 1] [--workers 2]      it changes this checkout, and puts each line back
 
-A line with a comparison has it turned round; one that only calls something has the call left out. The tests of the
-line's own folder run first, then all fast ones, then the longer ones of its folder, each until one fails.
+A line with a comparison has it turned round; one that only calls something has the call left out. The fast tests of
+the line's own folder run first, then the longer ones of that folder, then all fast ones, until one fails.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def found_by(mutant: Mutant, workers: str) -> str:
     own = Path("tests") / mutant.path.parent
     while not (ROOT / own).is_dir():
         own = own.parent
-    for marks, places in ((FAST, [str(own)]), (FAST, ["--unit", "tests"]), (LONGER, [str(own)])):
+    for marks, places in ((FAST, [str(own)]), (LONGER, [str(own)]), (FAST, ["--unit", "tests"])):
         words = ["-x", "-q", "--no-header", "--numprocesses", workers, "--dist", "worksteal", "-p", "no:cacheprovider"]
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *words, "-m", marks, *places], cwd=ROOT, capture_output=True, text=True
