@@ -36,7 +36,7 @@ def test_objects_of_any_length(folder: Path) -> None:
     assert write_packs(folder, {}) == []
     assert names(folder) == set()
     blobs = [os.urandom(size) for size in (0, 1, 15, 16, 2047, 2048, 300_000)]
-    (made,) = write_packs(folder, packed_blobs(*blobs, *(b"%d" % number for number in range(1000))))
+    (made,) = write_packs(folder, packed_blobs(*blobs, *(b"number %d" % number for number in range(1000))))
     git(folder, "verify-pack", str(made))
     repository = folder.parent.parent
     assert [git_bytes(repository, "cat-file", "blob", object_id(BLOB, blob).hex()) for blob in blobs] == blobs
