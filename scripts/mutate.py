@@ -3,7 +3,8 @@
 usage: mutate.py [--lines 30] [--seed 1] [--workers 2]      it changes this checkout, and puts each line back
 
 A line with a comparison has it turned round; one that only calls something has the call left out. The fast tests of
-the line's own folder run first, then the longer ones of that folder, then all fast ones, until one fails.
+the line's own folder run first, then the longer ones of that folder, then all fast ones, until one fails. That one is
+run again without the change: where it fails then, too, it has found nothing, and the count ends.
 """
 
 import argparse
@@ -82,13 +83,17 @@ def found_by(mutant: Mutant, workers: str) -> str:
         own = own.parent
     for marks, places in ((FAST, [str(own)]), (LONGER, [str(own)]), (FAST, ["--unit", "tests"])):
         words = ["-x", "-q", "--no-header", "--numprocesses", workers, "--dist", "worksteal", "-p", "no:cacheprovider"]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words, "-m", marks, *places], cwd=ROOT, capture_output=True, text=True
-        )
+        done = _pytest(*words, "-m", marks, *places)
         if done.returncode not in (0, 5):
             failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-            return failed[0] if failed else f"pytest ended with {done.returncode}"
+            if not failed:
+                raise SystemExit(f"pytest ended with {done.returncode} and named no test:\n{done.stdout[-2000:]}")
+            return failed[0].partition(" ")[2].partition(" - ")[0]
     return ""
+
+
+def _pytest(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, capture_output=True, text=True)
 
 
 def main() -> int:
@@ -105,6 +110,8 @@ def main() -> int:
             by = found_by(mutant, given.workers)
         finally:
             (ROOT / mutant.path).write_text(text)
+        if by and _pytest("-q", by).returncode:
+            raise SystemExit(f"{by} fails without the change of {mutant.path}:{mutant.line}, too: mend it first")
         found += bool(by)
         print(f"{number:3} {mutant.path}:{mutant.line} {mutant.was.splitlines()[0]} -> {mutant.becomes}")
         print(f"    {by or 'NOT FOUND'} ({time.monotonic() - began:.0f} s)", flush=True)

@@ -105,7 +105,7 @@ def tell_first(parts: Parts, run: Rehearsal, findings: Findings) -> bool:
         text = f"the baseline does not run: {run.ending}: {run.reason}"
         findings.add(Section.WIRING, Sign.FAIL, text, _advice(parts, run), log=run.log)
         return False
-    findings.add(Section.WIRING, Sign.OK, what_it_did(run))
+    findings.add(Section.WIRING, Sign.OK, _what_it_did(run))
     if not run.scored or run.verdict is None:
         log = run.judgement.log if run.judgement else b""
         findings.add(Section.WIRING, Sign.FAIL, f"the judge gives no score: {why_not(run)}", log=log)
@@ -181,7 +181,7 @@ def _advice(parts: Parts, run: Rehearsal) -> str:
     return "its log is below" if run.log else ""
 
 
-def what_it_did(run: Rehearsal) -> str:
+def _what_it_did(run: Rehearsal) -> str:
     if run.calibration is None:
         return f"the baseline runs and leaves {_few(run.outputs)}"
     channel = f"an empty call takes {run.calibration.median_s:.2g} s, give or take {run.calibration.jitter_s:.2g} s"
